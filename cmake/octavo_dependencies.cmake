@@ -1,0 +1,24 @@
+# What octavo builds on: Debian's header libraries and the pinned torch wheel.
+find_package(Threads REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+
+if(OCTAVO_TORCH)
+  # `./dev` passes CMAKE_PREFIX_PATH = the wheel's share/cmake.
+  find_package(Torch REQUIRED)
+  find_package(CLI11 REQUIRED)
+  find_package(tomlplusplus REQUIRED)
+endif()
+if(OCTAVO_TESTS)
+  find_package(doctest REQUIRED)
+endif()
+if(OCTAVO_BENCH)
+  find_package(benchmark REQUIRED)
+endif()
+
+# ccache sees through precompiled headers only when told to ignore their times.
+find_program(OCTAVO_CCACHE ccache)
+if(OCTAVO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${OCTAVO_CCACHE})
+endif()

@@ -1,0 +1,47 @@
+// The collectives of one group of ranks. Every rank of the group calls the same operations in the same order, with
+// equal shapes, dtypes and purposes. All return at once; the result may be used, and the inputs changed, after wait().
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "octavo/comm/pending.h"
+#include "octavo/trace/purpose.h"
+
+namespace octavo {
+
+/// Letters: R ranks in the group, n elements. Dtypes: float32, float64, bfloat16, int64. Sums are over ranks 0 .. R-1
+/// in that order, bfloat16 summed in float32 and rounded once, so every run and every rank has the same bits.
+/// Tensors may be empty and may be non-contiguous (a backend copies where it must). On one rank every operation is the
+/// identity. Throws UsageError for shapes or dtypes that do not fit, and on every rank of the group if their calls
+/// differ; CommError on a lost or late peer. A communicator that failed once stays failed.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int index() const = 0;                // of this rank in the group, in [0, size())
+  virtual int size() const = 0;                 // ranks in the group
+  virtual const std::string& name() const = 0;  // the axes it spans, as in messages and ledgers: "data"
+
+  /// x [n] on every rank becomes the sum over ranks, in place.
+  virtual Pending all_reduce(at::Tensor x, Purpose purpose) = 0;
+  /// in [R*n] -> out [n]: part index() of the sum over ranks. `out` may be in's own part index(): then that part is
+  /// overwritten and the rest of `in` keeps its values.
+  virtual Pending reduce_scatter(at::Tensor out, at::Tensor in, Purpose purpose) = 0;
+  /// in [n] -> out [R*n], rank after rank. `in` may be out's own part index().
+  virtual Pending all_gather(at::Tensor out, at::Tensor in, Purpose purpose) = 0;
+  /// x [n] of rank `root` on every rank.
+  virtual Pending broadcast(at::Tensor x, int root, Purpose purpose) = 0;
+  /// x [n] on rank `root` becomes the sum over ranks; elsewhere it is unchanged.
+  virtual Pending reduce(at::Tensor x, int root, Purpose purpose) = 0;
+  /// in [R*n] -> out [R*n]: part q of out is part index() of rank q's in. `out` and `in` must not overlap.
+  virtual Pending all_to_all(at::Tensor out, at::Tensor in, Purpose purpose) = 0;
+  /// Point to point; a send meets the receive that `peer` posts for this rank in the same order.
+  virtual Pending send(at::Tensor x, int peer, Purpose purpose) = 0;
+  virtual Pending recv(at::Tensor x, int peer, Purpose purpose) = 0;
+  /// Returns when every rank of the group has called it.
+  virtual void barrier() = 0;
+};
+
+}  // namespace octavo

@@ -1,0 +1,39 @@
+// A collective in flight, as a value that one cannot lose.
+#pragma once
+
+#include <memory>
+
+namespace octavo {
+
+/// What a backend keeps about one operation in flight: its tensors, and how to finish it.
+class PendingState {
+ public:
+  virtual ~PendingState() = default;
+  /// Returns when the operation is complete on this rank and nobody reads its tensors any more. Throws CommError
+  /// after the deadline or when the group is poisoned. Called at most once.
+  virtual void wait() = 0;
+  /// The same for a destructor: swallows the error (the group stays failed, its next call throws) and returns at
+  /// once on a poisoned group unless a peer still reads this rank's memory.
+  virtual void abandon() noexcept = 0;
+};
+
+/// Move-only. Keeps the tensors of the operation alive; waits in its destructor. An exception that unwinds this rank
+/// past an operation in flight fails the operation's group instead, so that its peers do not wait for calls that never
+/// come.
+class [[nodiscard]] Pending {
+ public:
+  Pending() = default;  // nothing in flight: wait() returns at once
+  explicit Pending(std::unique_ptr<PendingState> state);
+  Pending(Pending&&) noexcept = default;
+  Pending& operator=(Pending&& other) noexcept;
+  ~Pending();
+
+  /// Blocks until the operation is done. Throws CommError. A second call returns at once.
+  void wait();
+  bool in_flight() const { return state_ != nullptr; }
+
+ private:
+  std::unique_ptr<PendingState> state_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,57 @@
+// Weights as something that is resolved when it is used: forward and backward may find the bytes in different places.
+// A weight is never an autograd input; its gradient leaves through the trip as a pair of factors (design 2).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+
+namespace octavo {
+
+/// Where the weights of one block are during one pass over it, and where their gradients go. Implemented by flows.
+class WeightTrip {
+ public:
+  virtual ~WeightTrip() = default;
+  /// This step's rows of panel `panel`: [rows, width], compute dtype. Valid until the step is over.
+  virtual at::Tensor panel(int step, int panel) = 0;
+  /// The common vector `common`: [size], compute dtype.
+  virtual at::Tensor common(int common) = 0;
+  /// Adds the product a^T b to the gradient of this step's rows of `panel`: a [T, rows], b [T, width].
+  virtual void add_product(int step, int panel, const at::Tensor& a, const at::Tensor& b) = 0;
+  /// The rows of panel `panel` for ids [T] (int64, CPU): [T, width]; and the way back, gradient rows += dx [T, width].
+  virtual at::Tensor look_up(int step, int panel, const at::Tensor& ids) = 0;
+  virtual void add_rows(int step, int panel, const at::Tensor& ids, const at::Tensor& dx) = 0;
+  /// Adds `gradient` [size] (sum dtype) to that of the common vector.
+  virtual void add_common(int common, const at::Tensor& gradient) = 0;
+};
+
+/// Points at the trip that is under way: at the forward trip first, later at the backward trip. Shared by the autograd
+/// graph of a block and by the driver that re-points it, neither of which outlives the other for sure.
+struct WeightSlot {
+  WeightTrip* trip = nullptr;
+};
+
+/// One panel (or common vector) of one step, by name.
+struct WeightRef {
+  std::shared_ptr<WeightSlot> slot;
+  int step = 0;
+  int index = 0;
+
+  at::Tensor panel() const { return slot->trip->panel(step, index); }
+  at::Tensor common() const { return slot->trip->common(index); }
+  void add_product(const at::Tensor& a, const at::Tensor& b) const { slot->trip->add_product(step, index, a, b); }
+  void add_common(const at::Tensor& gradient) const { slot->trip->add_common(index, gradient); }
+};
+
+/// The weights of one step of a trip.
+class WeightRefs {
+ public:
+  WeightRefs(std::shared_ptr<WeightSlot> slot, int step) : slot_(std::move(slot)), step_(step) {}
+  WeightRef operator[](int index) const { return {slot_, step_, index}; }
+
+ private:
+  std::shared_ptr<WeightSlot> slot_;
+  int step_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,38 @@
+// Runs one block forward and backward over the steps of a flow: y = x + sum over steps of partial(prologue(x)).
+// The stack of layers is no autograd graph; what backward needs is a value, `Saved` (design 3).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+
+#include "octavo/blocks/block.h"
+#include "octavo/parallel/flow.h"
+
+namespace octavo {
+
+/// What one block and micro-batch keep until backward. Opaque.
+class Saved {
+ public:
+  virtual ~Saved() = default;
+};
+
+class BlockDriver {
+ public:
+  /// `policy` says what forward keeps. All three must outlive this.
+  BlockDriver(const Block& block, Flow& flow, const StashPolicy& policy) : block_(block), flow_(flow), policy_(policy) {}
+
+  /// x [T, H] -> [T, H]. With `saved`, keeps there what backward needs; without (null), nothing: inference.
+  at::Tensor forward(const at::Tensor& x_TH, int micro_batch, SequenceContext& sequence, std::unique_ptr<Saved>* saved);
+
+  /// dy [T, H] -> dx [T, H]; may overwrite dy. Sends the weight gradients on their way. The sequence context given to
+  /// forward must still be alive.
+  at::Tensor backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH);
+
+ private:
+  const Block& block_;
+  Flow& flow_;
+  const StashPolicy& policy_;
+};
+
+}  // namespace octavo

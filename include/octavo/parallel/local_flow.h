@@ -1,0 +1,16 @@
+// Weights that this rank holds whole: nothing moves, gradients are added where they are kept.
+#pragma once
+
+#include "octavo/parallel/flow.h"
+#include "octavo/parallel/param_store.h"
+
+namespace octavo {
+
+/// The flow of block `block` of the store's table, in `num_steps` steps of about equally many units. Looping over groups
+/// of units costs no arithmetic and cuts the peak of the temporaries. The store must outlive it.
+std::unique_ptr<Flow> make_local_flow(ParamStore& store, int block, int num_steps);
+
+/// Steps that keep the products efficient (at least 512 features, or 256 query rows, each) for a block under recompute.
+int recommended_steps(const BlockLayout& block);
+
+}  // namespace octavo

@@ -1,0 +1,38 @@
+// A short training run whose every number is collected, on any layout: what proofs compare.
+#pragma once
+
+#include <vector>
+
+#include "octavo/dataset/batch_source.h"
+#include "octavo/layout/element_type.h"
+#include "octavo/layout/layout.h"
+#include "octavo/proof/report.h"
+#include "octavo/train/model_source.h"
+#include "octavo/train/rank_session.h"
+#include "octavo/train/trainer.h"
+
+namespace octavo {
+
+struct TrainingRun {
+  std::vector<double> losses;           // before each step, and after the last: num_steps + 1
+  std::vector<double> gradient_norms;   // of each step
+  NamedTensors gradients;               // of the first step, in checkpoint order
+  NamedTensors weights;                 // after the last step
+  std::vector<MemorySnapshot> peaks;    // per rank, over the steps
+  std::vector<int> idle_ranks;          // that had no sequence in a batch
+  bool replicas_agree = true;           // every rank ended with the same bits
+};
+
+struct TrainingRunOptions {
+  Layout layout;
+  ElementType compute = ElementType::Float32;
+  TrainerConfig trainer;
+  SessionOptions session;  // num_ranks is taken from the layout
+  std::int64_t num_steps = 3;
+};
+
+/// Every step takes the batch of step 0 if `same_batch`, else its own.
+TrainingRun run_training(const ModelSource& model, const BatchSource& batches, const TrainingRunOptions& options,
+                         bool same_batch);
+
+}  // namespace octavo

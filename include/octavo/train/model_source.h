@@ -1,0 +1,35 @@
+// Where a model's weights come from: a Hugging Face folder, or a config.json and a seed.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "octavo/checkpoint/model_folder.h"
+#include "octavo/parallel/param_store.h"
+
+namespace octavo {
+
+class ModelSource {
+ public:
+  /// A folder is opened with its weights, whose values are checked; a file is a config.json, and weights are drawn from
+  /// `seed`. Throws UsageError for whatever is wrong with either.
+  ModelSource(const std::filesystem::path& path, std::uint64_t seed);
+
+  const ModelSpec& spec() const { return folder_ ? folder_->spec() : spec_; }
+  bool has_weights() const { return folder_ != nullptr; }
+
+  /// What ParamStore::load() asks for; may be called by several threads at once. This must outlive it.
+  ParamStore::RowSource rows() const;
+
+ private:
+  std::unique_ptr<ModelFolder> folder_;  // null: from the seed
+  ModelSpec spec_;
+  std::uint64_t seed_;
+};
+
+/// Writes the weights of a store that holds all of them as a Hugging Face folder: bfloat16 or float32, as they are
+/// computed in. Local: one rank does it.
+void save_model(const std::filesystem::path& folder, const ModelSpec& spec, const ParamStore& store);
+
+}  // namespace octavo

@@ -1,0 +1,70 @@
+// One rank's training step: micro-batches forward and backward, gradients summed over the data axis, clipping, update.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "octavo/comm/world.h"
+#include "octavo/dataset/batch_source.h"
+#include "octavo/layout/layout.h"
+#include "octavo/models/decoder.h"
+#include "octavo/parallel/data/gradient_reducer.h"
+#include "octavo/train/optimizer.h"
+#include "octavo/train/schedule.h"
+
+namespace octavo {
+
+struct TrainerConfig {
+  std::int64_t micro_batch = 1;      // sequences that one rank takes through the model at once, >= 1
+  StashPolicy stash;
+  AdamWConfig adamw;
+  Schedule schedule;
+  std::optional<double> clip_norm = 1.0;  // gradients times min(1, clip / (norm + 1e-6)); absent: no clipping
+  bool overlap = true;               // gradients travel while backward runs
+};
+
+struct StepReport {
+  std::int64_t step;
+  double loss;           // mean over the labelled tokens of all ranks
+  double gradient_norm;  // before clipping
+  double learning_rate;
+  std::int64_t num_labels;     // of all ranks
+  std::int64_t sequences_here;  // that this rank took
+};
+
+class Trainer {
+ public:
+  /// Collective: splits `world` by the layout's mesh. `store` must be for training; all references must outlive this.
+  Trainer(const ModelSpec& model, const Layout& layout, World& world, ParamStore& store, const TrainerConfig& config);
+
+  /// Gradients of the batch of `step`, summed over all ranks, in the store (ZeRO 1: its primary intervals), and the loss
+  /// and norm; no update. Collective. Throws CheckFailed if loss or norm is not finite, naming step, rank and the first
+  /// bad tensor; UsageError if the batch has no label. On the meta device loss and norm are 0.
+  StepReport compute_gradients(const BatchSource& batches, std::int64_t step);
+  /// The update that belongs to it. Collective under ZeRO 1.
+  void apply_update(const StepReport& report);
+  StepReport step(const BatchSource& batches, std::int64_t step);
+
+  /// Mean loss over the labelled tokens of steps [0, num_steps) of `batches`. Collective.
+  double evaluate(const BatchSource& batches, std::int64_t num_steps);
+
+  Decoder& decoder() { return decoder_; }
+
+ private:
+  Interval sequences_here(const BatchSource& batches) const;
+  TokenBatch make_batch(const BatchSource& batches, std::int64_t step, Interval sequences) const;
+  void check_finite(const StepReport& report, double local_loss, const BatchSource& batches);
+
+  const Layout& layout_;
+  World& world_;
+  ParamStore& store_;
+  TrainerConfig config_;
+  int data_index_;
+  std::unique_ptr<Communicator> data_;
+  Decoder decoder_;
+  GradientReducer reducer_;
+  Optimizer optimizer_;
+};
+
+}  // namespace octavo

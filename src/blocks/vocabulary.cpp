@@ -1,0 +1,71 @@
+#include "octavo/blocks/vocabulary.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "octavo/ops/cross_entropy.h"
+#include "octavo/ops/rms_norm.h"
+
+namespace octavo {
+namespace {
+
+using vocabulary_panels::kNorm;
+using vocabulary_panels::kRows;
+
+/// Tokens whose logits exist at once: 64 MB of them, but enough for an efficient product.
+std::int64_t tokens_per_chunk(std::int64_t vocabulary, std::int64_t element_bytes) {
+  constexpr std::int64_t kLogitBytes = 64 << 20, kFewest = 256;
+  return std::max(kFewest, kLogitBytes / (vocabulary * element_bytes));
+}
+
+}  // namespace
+
+at::Tensor embed(const at::Tensor& ids, WeightTrip& trip) { return trip.look_up(0, kRows, ids); }
+
+void embed_backward(const at::Tensor& ids, const at::Tensor& dx, WeightTrip& trip) { trip.add_rows(0, kRows, ids, dx); }
+
+at::Tensor Head::final_norm(const at::Tensor& x, WeightTrip& trip) const {
+  return ops::rms_norm_forward(x, trip.common(kNorm), norm_eps_).y;
+}
+
+at::Tensor Head::logits(const at::Tensor& normed, WeightTrip& trip) const { return at::mm(normed, trip.panel(0, kRows).t()); }
+
+Head::Result Head::loss(const at::Tensor& x, const at::Tensor& labels, WeightTrip& trip) const {
+  return run(x, labels, nullptr, trip);
+}
+
+Head::Result Head::loss_and_gradient(const at::Tensor& x, const at::Tensor& labels, double gradient_scale,
+                                     WeightTrip& trip) const {
+  return run(x, labels, &gradient_scale, trip);
+}
+
+Head::Result Head::run(const at::Tensor& x, const at::Tensor& labels, const double* gradient_scale, WeightTrip& trip) const {
+  const at::Tensor weight = trip.panel(0, kRows), norm_weight = trip.common(kNorm);
+  const std::int64_t tokens = x.size(0), chunk = tokens_per_chunk(weight.size(0), weight.element_size());
+  const ops::RmsNormResult normed = ops::rms_norm_forward(x, norm_weight, norm_eps_);
+  Result result{at::zeros({}, x.options().dtype(at::kDouble)), {}};
+  at::Tensor dnormed;
+  if (gradient_scale != nullptr) dnormed = at::empty_like(normed.y);
+  for (std::int64_t first = 0; first < tokens; first += chunk) {
+    const std::int64_t count = std::min(chunk, tokens - first);
+    const at::Tensor rows = normed.y.narrow(0, first, count);
+    const at::Tensor chunk_labels = labels.narrow(0, first, count);
+    at::Tensor logits = at::mm(rows, weight.t());
+    ops::VocabularyMerge merge = ops::vocabulary_merge_begin(count, x.scalar_type(), x.device());
+    ops::vocabulary_merge_block(merge, logits, chunk_labels, 0);
+    result.loss_sum.add_(ops::loss_sum(merge, chunk_labels));
+    if (gradient_scale == nullptr) continue;
+    ops::logits_to_gradient_(logits, merge.lse, chunk_labels, 0, *gradient_scale);
+    trip.add_product(0, kRows, logits, rows);
+    at::Tensor target = dnormed.narrow(0, first, count);
+    at::mm_out(target, logits, weight);
+  }
+  if (gradient_scale == nullptr) return result;
+  ops::RmsNormGradient gradient = ops::rms_norm_backward(dnormed, x, norm_weight, normed.rstd);
+  trip.add_common(kNorm, gradient.dw);
+  result.dx_TH = gradient.dx;
+  return result;
+}
+
+}  // namespace octavo

@@ -1,0 +1,91 @@
+#include <ATen/Version.h>
+#include <ATen/native/DispatchStub.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <charconv>
+#include <thread>
+
+#include "cli/command.h"
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+
+namespace octavo::cli {
+namespace {
+
+int num_cores() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+}  // namespace
+
+void add_model_option(CLI::App& command, ModelOption& option, bool required) {
+  auto* flag = command.add_option("--model,model", option.path,
+                                  "A Hugging Face folder (config.json and safetensors), or a config.json alone");
+  if (required) flag->required();
+}
+
+void add_json_option(CLI::App& command, bool& json) { command.add_flag("--json", json, "Print JSON for programs"); }
+
+void add_rank_options(CLI::App& command, RankOptionsText& options) {
+  command.add_option("--layout", options.layout, "Axes and degrees, as \"data=4\" or \"data=2:zero1\"; none: one rank");
+  command.add_option("--dtype", options.dtype, "Compute type: fp32, bf16 (with fp32 masters and sums) or fp64")
+      ->capture_default_str();
+  command.add_option("--threads-per-rank", options.threads_per_rank,
+                     "Threads of libtorch's operators per rank; default: the cores shared out, at least 1");
+  command.add_option("--memory-limit", options.memory_limit,
+                     "Bytes of tensors per rank, as 2GB; an allocation beyond it is refused with a report");
+  command.add_option("--deadline", options.deadline_seconds, "Seconds that a rank waits for another")
+      ->capture_default_str();
+  command.add_option("--config", "A TOML file with options of this command under the same names");
+}
+
+Bytes parse_bytes(const std::string& text, const std::string& option) {
+  static const std::vector<std::pair<std::string, double>> kUnits = {
+      {"kib", 1024.0}, {"mib", 1048576.0}, {"gib", 1073741824.0}, {"kb", 1e3}, {"mb", 1e6},
+      {"gb", 1e9},     {"b", 1.0},         {"", 1.0}};
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string unit(end, text.data() + text.size() - end);
+  unit.erase(std::remove(unit.begin(), unit.end(), ' '), unit.end());
+  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (error == std::errc() && number > 0 && number < 9e18) {
+    for (const auto& [name, bytes] : kUnits) {
+      if (unit == name && number * bytes < 9e18) return static_cast<Bytes>(number * bytes);
+    }
+  }
+  throw UsageError(cat("[cli] ", option, " \"", text, "\" is no size; write it as 2GB, 500MB or a number of bytes"));
+}
+
+SessionOptions RankOptionsText::session(const Layout& parsed) const {
+  SessionOptions options;
+  options.num_ranks = parsed.world_size();
+  if (threads_per_rank < 0) throw UsageError(cat("[cli] --threads-per-rank ", threads_per_rank, ": use at least 1"));
+  options.threads_per_rank = threads_per_rank > 0 ? threads_per_rank : std::max(1, num_cores() / options.num_ranks);
+  if (deadline_seconds < 1) throw UsageError(cat("[cli] --deadline ", deadline_seconds, ": use at least 1 second"));
+  options.deadline = std::chrono::seconds(deadline_seconds);
+  if (!memory_limit.empty()) options.memory_limit = parse_bytes(memory_limit, "--memory-limit");
+  constexpr int kMostThreads = 1024;
+  if (options.num_ranks > kMostThreads) {
+    throw UsageError(cat("[cli] ", options.num_ranks, " ranks as threads of one process; use at most ", kMostThreads));
+  }
+  return options;
+}
+
+std::string RankOptionsText::oversubscription(const Layout& parsed) const {
+  const int threads = session(parsed).threads_per_rank * parsed.world_size();
+  if (threads <= num_cores()) return "";
+  return cat(parsed.world_size(), parsed.world_size() == 1 ? " rank" : " ranks", " x ", session(parsed).threads_per_rank,
+             " threads share ", num_cores(), " cores: times are not those of a core each");
+}
+
+void check_vocabulary(const TokenSource& tokens, const ModelSpec& model) {
+  if (tokens.vocab_size() <= model.vocab_size) return;
+  throw UsageError(cat("[cli] ", tokens.name(), " has ids below ", tokens.vocab_size(), ", the model a vocabulary of ",
+                       model.vocab_size, "; use data made with this model's tokenizer (tools/tokenize.py)"));
+}
+
+std::string version_text() {
+  return cat("octavo 0.1.0\nlibtorch ", TORCH_VERSION, "\ninstruction set ", at::get_cpu_capability(),
+             "\nbackends threads, record");
+}
+
+}  // namespace octavo::cli

@@ -1,0 +1,292 @@
+// octavo train: from random or given weights, on a token file, to a Hugging Face folder.
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/train_summary.h"
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+#include "octavo/dataset/batches.h"
+#include "octavo/infer/sample.h"
+#include "octavo/spec/flops.h"
+#include "octavo/train/matmul_peak.h"
+#include "octavo/train/model_source.h"
+#include "octavo/train/trainer.h"
+
+namespace octavo::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+struct TrainArguments {
+  ModelOption model;
+  std::string data, valid, stash = "keep", out = "octavo-model", metrics, prompt = "In the beginning";
+  RankOptionsText ranks;
+  std::int64_t steps = 100, batch = 0, sequence_length = 0, micro_batch = 0, warmup = -1, valid_every = 0, sample = 0;
+  std::int64_t valid_sequences = 32;
+  double learning_rate = 1e-3, min_learning_rate = -1, weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, clip = 1.0;
+  double temperature = 0.7;
+  std::uint64_t seed = 0;
+  bool no_overlap = false, json_output = false;
+};
+
+/// Everything that the ranks share, checked before any of them starts.
+struct Job {
+  TrainArguments arguments;
+  Layout layout;
+  ElementType dtype;
+  SessionOptions session;
+  TrainerConfig trainer;
+  ModelSource model;
+  TokenSource tokens;
+  std::optional<TokenSource> valid_tokens;
+  std::unique_ptr<Batches> batches;
+  std::unique_ptr<ValidationBatches> valid;
+  std::int64_t valid_steps = 0;
+
+  explicit Job(const TrainArguments& given)
+      : arguments(given),
+        layout(given.ranks.parsed_layout()),
+        dtype(given.ranks.parsed_dtype()),
+        session(given.ranks.session(layout)),
+        model(given.model.path, given.seed),
+        tokens(given.data) {
+    check_positive();
+    check_vocabulary(tokens, model.spec());
+    fill_defaults();
+    batches = std::make_unique<Batches>(tokens, Batches::Config{arguments.sequence_length, arguments.batch, arguments.seed});
+    if (!arguments.valid.empty()) {
+      valid_tokens.emplace(arguments.valid);
+      check_vocabulary(*valid_tokens, model.spec());
+      valid = std::make_unique<ValidationBatches>(*valid_tokens, arguments.sequence_length,
+                                                  std::min(arguments.valid_sequences, valid_limit()));
+      valid_steps = 1;
+    }
+    trainer.micro_batch = arguments.micro_batch;
+    trainer.stash = parse_stash_policy(arguments.stash);
+    trainer.adamw = {arguments.beta1, arguments.beta2, arguments.eps, arguments.weight_decay};
+    trainer.schedule = {arguments.learning_rate, arguments.min_learning_rate, arguments.warmup, arguments.steps};
+    if (arguments.clip > 0) trainer.clip_norm = arguments.clip;
+    if (arguments.clip == 0) trainer.clip_norm.reset();
+    trainer.overlap = !arguments.no_overlap;
+    check_model_target(arguments.out);
+  }
+
+ private:
+  std::int64_t valid_limit() const { return ValidationBatches(*valid_tokens, arguments.sequence_length, 1).num_sequences(); }
+
+  void check_positive() const {
+    const auto refuse_below = [](const char* option, double value, double least) {
+      if (!(value >= least)) throw UsageError(cat("[cli] ", option, " ", value, ": use at least ", least));
+    };
+    refuse_below("--steps", arguments.steps, 1);
+    refuse_below("--batch", arguments.batch, 0);
+    refuse_below("--seq-len", arguments.sequence_length, 0);
+    refuse_below("--micro-batch", arguments.micro_batch, 0);
+    refuse_below("--lr", arguments.learning_rate, 0);
+    refuse_below("--weight-decay", arguments.weight_decay, 0);
+    refuse_below("--clip", arguments.clip, 0);
+    refuse_below("--sample", arguments.sample, 0);
+    refuse_below("--valid-sequences", arguments.valid_sequences, 1);
+    for (const double beta : {arguments.beta1, arguments.beta2}) {
+      if (!(beta >= 0 && beta < 1)) throw UsageError(cat("[cli] beta ", beta, ": use a value in [0, 1)"));
+    }
+  }
+
+  void fill_defaults() {
+    if (arguments.batch == 0) arguments.batch = 4 * layout.world_size();
+    if (arguments.sequence_length == 0) arguments.sequence_length = 256;
+    if (arguments.micro_batch == 0) {
+      arguments.micro_batch = (arguments.batch + layout.world_size() - 1) / layout.world_size();
+    }
+    if (arguments.warmup < 0) arguments.warmup = std::min<std::int64_t>(100, arguments.steps / 10);
+    if (arguments.min_learning_rate < 0) arguments.min_learning_rate = arguments.learning_rate / 10;
+    if (arguments.valid_every == 0) arguments.valid_every = std::max<std::int64_t>(1, arguments.steps / 4);
+  }
+};
+
+std::string readable(const std::vector<std::int64_t>& tokens) {
+  std::string text;
+  for (const std::int64_t id : tokens) {
+    const auto byte = static_cast<unsigned char>(id);
+    text += (id < 256 && (byte >= 32 || byte == '\n')) ? static_cast<char>(byte) : '?';
+  }
+  return text;
+}
+
+/// What one rank does. Rank 0 speaks.
+class RankRun {
+ public:
+  RankRun(Job& job, const ParamTable& table, RankSession& session, TrainSummary& summary)
+      : job_(job),
+        session_(session),
+        summary_(summary),
+        rank_(session.world.rank()),
+        store_(table, place(table, job.layout, rank_), job.dtype, at::kCPU, /*for_training=*/true),
+        trainer_(job.model.spec(), job.layout, session.world, store_, job.trainer),
+        everyone_(session.world.split(job.layout.mesh, kAllAxes)),
+        progress_(job.arguments.steps, rank_ != 0 || job.arguments.json_output) {}
+
+  void run() {
+    summary_.matmul_peaks[rank_] = measure_matmul_peak(job_.dtype);
+    store_.load(job_.model.rows());
+    everyone_->barrier();
+    if (rank_ == 0) summary_.startup_seconds = seconds_since(summary_.start);
+    validate(0);
+    session_.memory.reset_peak();
+    session_.world.ledger().reset();
+    for (std::int64_t step = 0; step < job_.arguments.steps; ++step) take_step(step);
+    progress_.finish();
+    summary_.peaks[rank_] = session_.memory.peak();
+    summary_.ledgers[rank_] = session_.world.ledger().rows();
+    if (rank_ == 0) finish();
+    everyone_->barrier();
+  }
+
+ private:
+  void take_step(std::int64_t step) {
+    const auto begin = Clock::now();
+    const StepReport report = trainer_.step(*job_.batches, step);
+    if (report.sequences_here == 0) summary_.idle[rank_] = 1;
+    if (rank_ == 0) {
+      const double seconds = seconds_since(begin);
+      summary_.step_seconds.push_back(seconds);
+      summary_.losses.push_back(report.loss);
+      progress_.update(step + 1, cat("loss ", fixed(report.loss, 4), "  norm ", fixed(report.gradient_norm, 2), "  ",
+                                     with_commas(static_cast<std::int64_t>(tokens_per_step() / seconds)), " tokens/s"));
+      write_metrics(report, seconds);
+    }
+    if ((step + 1) % job_.arguments.valid_every == 0 || step + 1 == job_.arguments.steps) validate(step + 1);
+  }
+
+  void validate(std::int64_t step) {
+    if (!job_.valid) return;
+    const double loss = trainer_.evaluate(*job_.valid, job_.valid_steps);
+    if (rank_ != 0) return;
+    summary_.valid_losses.emplace_back(step, loss);
+    progress_.note(cat("  validation after step ", step, ": loss ", fixed(loss, 4), ", perplexity ", fixed(std::exp(loss), 2)));
+  }
+
+  void write_metrics(const StepReport& report, double seconds) {
+    if (job_.arguments.metrics.empty()) return;
+    if (!metrics_.is_open()) metrics_.open(job_.arguments.metrics, std::ios::app);
+    metrics_ << nlohmann::json{{"step", report.step},   {"loss", report.loss},
+                               {"gradient_norm", report.gradient_norm}, {"learning_rate", report.learning_rate},
+                               {"seconds", seconds},    {"tokens_per_second", tokens_per_step() / seconds}}
+                    .dump()
+             << std::endl;
+    if (!metrics_) throw UsageError(cat("[cli] --metrics ", job_.arguments.metrics, " cannot be written"));
+  }
+
+  void finish() {
+    save_model(job_.arguments.out, job_.model.spec(), store_);
+    if (job_.arguments.sample == 0) return;
+    std::vector<std::int64_t> prompt(job_.arguments.prompt.begin(), job_.arguments.prompt.end());
+    for (std::int64_t& id : prompt) id &= 0xff;
+    const std::vector<std::int64_t> text =
+        sample(trainer_.decoder(), prompt,
+               {.num_tokens = job_.arguments.sample, .temperature = job_.arguments.temperature, .seed = job_.arguments.seed,
+                .max_context = job_.arguments.sequence_length});
+    summary_.sample = readable(text);
+  }
+
+  double tokens_per_step() const {
+    return static_cast<double>(job_.arguments.batch) * static_cast<double>(job_.arguments.sequence_length);
+  }
+
+  Job& job_;
+  RankSession& session_;
+  TrainSummary& summary_;
+  int rank_;
+  ParamStore store_;
+  Trainer trainer_;
+  std::unique_ptr<Communicator> everyone_;
+  Progress progress_;
+  std::ofstream metrics_;
+};
+
+int run_train(const TrainArguments& arguments) {
+  TrainSummary summary;
+  summary.start = Clock::now();
+  Job job(arguments);
+  const ParamTable table(job.model.spec());
+  summary.resize(job.layout.world_size());
+  summary.layout = job.layout.to_string();
+  summary.stash = job.trainer.stash.to_string();
+  summary.dtype = element_type_name(job.dtype);
+  summary.num_parameters = num_parameters(job.model.spec());
+  summary.tokens_per_step = job.arguments.batch * job.arguments.sequence_length;
+  const std::vector<std::int64_t> lengths(job.arguments.batch, job.arguments.sequence_length);
+  summary.flops_per_step = training_flops(job.model.spec(), lengths);
+  summary.out = job.arguments.out;
+  if (!arguments.json_output) {
+    std::cout << job.model.spec().model_type << ", " << with_commas(summary.num_parameters) << " parameters, "
+              << (job.model.has_weights() ? "weights from " + arguments.model.path : std::string("random weights")) << "; "
+              << job.layout.world_size() << (job.layout.world_size() == 1 ? " rank" : " ranks")
+              << (summary.layout.empty() ? "" : " (" + summary.layout + ")") << ", " << summary.dtype << ", "
+              << job.arguments.steps << " steps of " << job.arguments.batch << " x " << job.arguments.sequence_length
+              << " tokens, stash " << summary.stash << std::endl;
+    const std::string shared = arguments.ranks.oversubscription(job.layout);
+    if (!shared.empty()) std::cout << "note: " << shared << std::endl;
+    if (job.tokens.vocab_size() == 256 && job.model.has_weights()) {
+      std::cout << "note: " << arguments.data << " is read as bytes (256 ids); for a model with a tokenizer make a token file with "
+                << "tools/tokenize.py" << std::endl;
+    }
+  }
+  run_session(job.session, [&](RankSession& session) { RankRun(job, table, session, summary).run(); });
+  std::cout << (arguments.json_output ? summary.to_json() : summary.to_text());
+  return 0;
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& program, Runner& run) {
+  auto arguments = std::make_shared<TrainArguments>();
+  CLI::App* command = program.add_subcommand("train", "Train a model on a token file and write a Hugging Face folder");
+  TrainArguments& a = *arguments;
+  add_model_option(*command, a.model);
+  command->add_option("--data", a.data, "Text (read as bytes) or a token file (.bin, .npy)")->required();
+  command->add_option("--valid", a.valid, "A token file for validation");
+  command->add_option("--valid-every", a.valid_every, "Steps between validations; default: a quarter of the run");
+  command->add_option("--valid-sequences", a.valid_sequences, "Sequences of the validation file to use at most")
+      ->capture_default_str();
+  command->add_option("--out", a.out, "The folder to write at the end")->capture_default_str();
+  command->add_option("--steps", a.steps, "Optimizer steps")->capture_default_str();
+  command->add_option("--batch", a.batch, "Sequences per step over all ranks; default: 4 per rank");
+  command->add_option("--seq-len", a.sequence_length, "Tokens per sequence; default 256");
+  command->add_option("--micro-batch", a.micro_batch, "Sequences a rank takes at once; default: all of its own");
+  command->add_option("--stash", a.stash, "What forward keeps: keep, recompute, or values: attention,qkv,gate_up")
+      ->capture_default_str();
+  command->add_option("--lr", a.learning_rate, "Peak learning rate")->capture_default_str();
+  command->add_option("--min-lr", a.min_learning_rate, "Learning rate of the last step; default: a tenth of the peak");
+  command->add_option("--warmup", a.warmup, "Steps of linear warm-up; default: a tenth of the run, at most 100");
+  command->add_option("--weight-decay", a.weight_decay, "Of matrices; vectors do not decay")->capture_default_str();
+  command->add_option("--beta1", a.beta1, "AdamW")->capture_default_str();
+  command->add_option("--beta2", a.beta2, "AdamW")->capture_default_str();
+  command->add_option("--eps", a.eps, "AdamW")->capture_default_str();
+  command->add_option("--clip", a.clip, "Largest global gradient norm; 0: no clipping")->capture_default_str();
+  command->add_option("--seed", a.seed, "Of random weights, the order of the data and the sample")->capture_default_str();
+  command->add_option("--metrics", a.metrics, "A file that gets a JSON line per step");
+  command->add_option("--sample", a.sample, "Tokens of generated text at the end")->capture_default_str();
+  command->add_option("--prompt", a.prompt, "What the sample starts from, as bytes")->capture_default_str();
+  command->add_option("--temperature", a.temperature, "Of the sample; 0: the most likely token")->capture_default_str();
+  command->add_flag("--no-overlap", a.no_overlap, "Reduce gradients after backward instead of during it");
+  add_rank_options(*command, a.ranks);
+  add_json_option(*command, a.json_output);
+  command->footer("Examples:\n"
+                  "  octavo train --model config.json --data text.txt --valid other.txt --layout data=4 --steps 200\n"
+                  "  octavo train --model DIR --data tokens.bin --layout data=2:zero1 --dtype bf16 --stash recompute\n"
+                  "  octavo train --config run.toml --steps 1000");
+  command->callback([arguments, &run] { run = [arguments] { return run_train(*arguments); }; });
+}
+
+}  // namespace octavo::cli

@@ -1,0 +1,118 @@
+#include "cli/train_summary.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "cli/table.h"
+#include "octavo/base/text.h"
+
+namespace octavo::cli {
+namespace {
+
+/// Rows of all ranks added up: counts and logical bytes are the same on each, copies and waiting are not.
+std::vector<LedgerRow> mean_of(const std::vector<std::vector<LedgerRow>>& ledgers) {
+  std::vector<LedgerRow> mean = ledgers.front();
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    for (std::size_t rank = 1; rank < ledgers.size(); ++rank) {
+      mean[i].copied += ledgers[rank][i].copied;
+      mean[i].waited += ledgers[rank][i].waited;
+      mean[i].skew += ledgers[rank][i].skew;
+    }
+    const auto ranks = static_cast<double>(ledgers.size());
+    mean[i].copied = static_cast<Bytes>(static_cast<double>(mean[i].copied) / ranks);
+    mean[i].waited /= ranks;
+    mean[i].skew /= ranks;
+  }
+  return mean;
+}
+
+}  // namespace
+
+void TrainSummary::resize(int num_ranks) {
+  matmul_peaks.resize(num_ranks);
+  peaks.resize(num_ranks);
+  ledgers.resize(num_ranks);
+  idle.resize(num_ranks);
+}
+
+double TrainSummary::median_step() const {
+  std::vector<Seconds> sorted = step_seconds;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[sorted.size() / 2];
+}
+
+double TrainSummary::matmul_peak() const { return std::accumulate(matmul_peaks.begin(), matmul_peaks.end(), 0.0); }
+
+std::string TrainSummary::to_text() const {
+  const double rate = flops_per_step / median_step();
+  std::string text = cat("\nmedian step ", format_seconds(median_step()), ", ",
+                         with_commas(static_cast<std::int64_t>(tokens_per_step / median_step())), " tokens/s, ",
+                         format_flop_rate(rate), " of the model = ", fixed(100 * rate / matmul_peak(), 1), "% of ",
+                         format_flop_rate(matmul_peak()), " that matmul reaches here (", dtype, ", measured at the start)\n");
+  text += cat("start-up ", format_seconds(startup_seconds), "\n");
+  text += cat("training loss ", fixed(losses.front(), 4), " -> ", fixed(losses.back(), 4));
+  if (!valid_losses.empty()) {
+    text += cat("; validation loss ", fixed(valid_losses.front().second, 4), " -> ", fixed(valid_losses.back().second, 4));
+  }
+  text += "\n\npeak memory per rank\n";
+  std::vector<std::string> header = {"rank", "total"};
+  for (int c = 0; c < kNumMemoryCategories; ++c) header.emplace_back(memory_category_name(static_cast<MemoryCategory>(c)));
+  Table memory(header);
+  for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
+    std::vector<std::string> row = {cat(rank), format_bytes(peaks[rank].total)};
+    for (const Bytes bytes : peaks[rank].by_category) row.push_back(format_bytes(bytes));
+    memory.add(row);
+  }
+  text += memory.to_string();
+  if (!ledgers.front().empty()) {
+    text += cat("\nmoved in ", step_seconds.size(), " steps, per rank\n", ledger_table(mean_of(ledgers)));
+  }
+  std::vector<std::string> without;
+  for (std::size_t rank = 0; rank < idle.size(); ++rank) {
+    if (idle[rank]) without.push_back(cat(rank));
+  }
+  if (!without.empty()) {
+    text += cat("\nnote: fewer sequences than ranks; rank ", join(without, ", "), " was idle. Use --batch ", idle.size(),
+                " or more\n");
+  }
+  if (!sample.empty()) text += cat("\nsample\n------\n", sample, "\n------\n");
+  return text + cat("\nmodel written to ", out, "\n");
+}
+
+std::string TrainSummary::to_json() const {
+  using nlohmann::json;
+  json out_json = {{"layout", layout},
+                   {"stash", stash},
+                   {"dtype", dtype},
+                   {"parameters", num_parameters},
+                   {"tokens_per_step", tokens_per_step},
+                   {"flops_per_step", flops_per_step},
+                   {"median_step_seconds", median_step()},
+                   {"tokens_per_second", tokens_per_step / median_step()},
+                   {"matmul_peak_flops", matmul_peak()},
+                   {"share_of_matmul_peak", flops_per_step / median_step() / matmul_peak()},
+                   {"startup_seconds", startup_seconds},
+                   {"losses", losses},
+                   {"out", out},
+                   {"sample", sample}};
+  out_json["validation"] = json::array();
+  for (const auto& [step, loss] : valid_losses) out_json["validation"].push_back({{"after_step", step}, {"loss", loss}});
+  for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
+    json by_category = json::object();
+    for (int c = 0; c < kNumMemoryCategories; ++c) {
+      by_category[std::string(memory_category_name(static_cast<MemoryCategory>(c)))] = peaks[rank].by_category[c];
+    }
+    json moved = json::array();
+    for (const LedgerRow& row : ledgers[rank]) {
+      moved.push_back({{"group", row.group}, {"purpose", purpose_name(row.purpose)}, {"kind", collective_name(row.kind)},
+                       {"count", row.count}, {"logical_bytes", row.logical}, {"copied_bytes", row.copied},
+                       {"waited_seconds", row.waited}, {"skew_seconds", row.skew}});
+    }
+    out_json["ranks"].push_back({{"rank", rank}, {"peak_bytes", peaks[rank].total}, {"peak_by_category", by_category},
+                                 {"idle", idle[rank] != 0}, {"moved", moved}});
+  }
+  return out_json.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace octavo::cli

@@ -1,0 +1,41 @@
+// What a training run has to say at its end.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "octavo/base/units.h"
+#include "octavo/memory/account.h"
+#include "octavo/trace/ledger.h"
+
+namespace octavo::cli {
+
+/// Filled by the ranks, each its own place of the per-rank lists; the rest by rank 0.
+struct TrainSummary {
+  std::string layout, stash, dtype, out, sample;
+  std::int64_t num_parameters = 0, tokens_per_step = 0;
+  Flops flops_per_step = 0;
+  std::chrono::steady_clock::time_point start;
+  Seconds startup_seconds = 0;
+  std::vector<Seconds> step_seconds;
+  std::vector<double> losses;
+  std::vector<std::pair<std::int64_t, double>> valid_losses;  // after step, loss
+
+  std::vector<double> matmul_peaks;  // per rank, FLOP/s, all measured at once
+  std::vector<MemorySnapshot> peaks;
+  std::vector<std::vector<LedgerRow>> ledgers;
+  std::vector<char> idle;  // 1: the rank had no sequence in some step
+
+  void resize(int num_ranks);
+  std::string to_text() const;
+  std::string to_json() const;
+
+ private:
+  double median_step() const;
+  double matmul_peak() const;
+};
+
+}  // namespace octavo::cli

@@ -1,0 +1,128 @@
+#include "comm/tensor_call.h"
+
+#include <ATen/ATen.h>
+#include <ATen/MemoryOverlap.h>
+
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+
+namespace octavo {
+namespace {
+
+std::optional<ElementType> element_type(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return ElementType::F32;
+    case at::kDouble:
+      return ElementType::F64;
+    case at::kBFloat16:
+      return ElementType::BF16;
+    case at::kLong:
+      return ElementType::I64;
+    default:
+      return std::nullopt;
+  }
+}
+
+[[noreturn]] void refuse(const TensorCall& call, const Caller& caller, const std::string& what) {
+  throw UsageError(
+      cat("[comm] rank ", caller.rank, ": ", collective_name(call.kind), " over ", caller.group, ": ", what));
+}
+
+void check_tensor(const at::Tensor& tensor, const TensorCall& call, const Caller& caller) {
+  if (!tensor.defined()) refuse(call, caller, "an undefined tensor; pass one with memory.");
+  if (tensor.layout() != at::kStrided) refuse(call, caller, "a tensor that is not strided; make it dense first.");
+  if (!element_type(tensor.scalar_type())) {
+    refuse(call, caller,
+           cat("dtype ", c10::toString(tensor.scalar_type()), "; use float32, float64, bfloat16 or int64."));
+  }
+}
+
+/// Elements from the beginning of the storage, for tensors that are contiguous.
+struct Range {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+Range storage_range(const at::Tensor& tensor) {
+  return {.begin = tensor.storage_offset(), .end = tensor.storage_offset() + tensor.numel()};
+}
+
+/// `whole` and `part` may share memory only where part is whole's own part.
+void check_overlap(const TensorCall& call, const Caller& caller) {
+  // Tensors that are not contiguous travel through copies.
+  if (!call.in.is_contiguous() || !call.out.is_contiguous() || !call.in.is_alias_of(call.out)) return;
+  const Range in = storage_range(call.in), out = storage_range(call.out);
+  if (in.end <= out.begin || out.end <= in.begin) return;
+  const Range& whole = call.kind == Collective::AllGather ? out : in;
+  const Range& part = call.kind == Collective::AllGather ? in : out;
+  const bool own_part = call.kind != Collective::AllToAll && part.begin == whole.begin + caller.index * call.count;
+  if (!own_part) {
+    refuse(call, caller,
+           call.kind == Collective::AllToAll
+               ? "in and out overlap; give them separate memory."
+               : "in and out overlap; they may only where one is part index() of the other.");
+  }
+}
+
+}  // namespace
+
+bool writes_out(const TensorCall& call, int index) {
+  switch (call.kind) {
+    case Collective::Broadcast:
+      return index != call.peer;
+    case Collective::Reduce:
+      return index == call.peer;
+    case Collective::Send:
+    case Collective::Barrier:
+      return false;
+    case Collective::AllReduce:
+    case Collective::ReduceScatter:
+    case Collective::AllGather:
+    case Collective::AllToAll:
+    case Collective::Receive:
+      return true;
+  }
+  throw InternalError("[comm] writes_out: a kind outside the enum.");
+}
+
+ElementType call_element_type(const TensorCall& call) {
+  if (call.kind == Collective::Barrier) return ElementType::F32;
+  const at::ScalarType type = (call.in.defined() ? call.in : call.out).scalar_type();
+  internal_check(element_type(type).has_value(), "[comm] call_element_type: the call was not checked.");
+  return *element_type(type);
+}
+
+void check_call(const TensorCall& call, const Caller& caller) {
+  const bool has_in = call.kind != Collective::Receive, has_out = call.kind != Collective::Send;
+  if (has_in) check_tensor(call.in, call, caller);
+  if (has_out) check_tensor(call.out, call, caller);
+  if (call.peer < 0 || call.peer >= caller.num_ranks) {
+    refuse(call, caller, cat("peer or root ", call.peer, "; the group has indices 0 to ", caller.num_ranks - 1, "."));
+  }
+  const bool point_to_point = call.kind == Collective::Send || call.kind == Collective::Receive;
+  if (point_to_point && call.peer == caller.index) refuse(call, caller, "the peer is this rank itself; copy instead.");
+  if (writes_out(call, caller.index) && at::has_internal_overlap(call.out) == at::MemOverlap::Yes) {
+    refuse(call, caller, "elements of the output share memory (an expanded tensor); make it contiguous first.");
+  }
+  if (!has_in || !has_out || call.in.is_same(call.out)) return;
+  if (call.in.scalar_type() != call.out.scalar_type() || call.in.device() != call.out.device()) {
+    refuse(call, caller,
+           cat("in is ", c10::toString(call.in.scalar_type()), " on ", call.in.device().str(), " but out ",
+               c10::toString(call.out.scalar_type()), " on ", call.out.device().str(), "; they must be the same."));
+  }
+  const std::int64_t parts = call.count * caller.num_ranks;
+  const std::int64_t in_needed = call.kind == Collective::AllGather ? call.count : parts;
+  const std::int64_t out_needed = call.kind == Collective::ReduceScatter ? call.count : parts;
+  if (call.in.numel() != in_needed || call.out.numel() != out_needed) {
+    refuse(
+        call, caller,
+        cat("in has ", call.in.numel(), " elements and out ", call.out.numel(), "; over ", caller.num_ranks, " ranks ",
+            call.kind == Collective::AllGather       ? "out needs that many times in's."
+            : call.kind == Collective::ReduceScatter ? "in needs that many times out's."
+                                                     : "both need the same multiple of the ranks."));
+  }
+  check_overlap(call, caller);
+}
+
+}  // namespace octavo

@@ -1,0 +1,126 @@
+#include "comm/threads/operation.h"
+
+#include <algorithm>
+
+#include "comm/threads/transfer.h"
+#include "octavo/base/text.h"
+
+namespace octavo {
+namespace {
+
+bool is_point_to_point(Collective kind) {
+  return kind == Collective::Send || kind == Collective::Receive;
+}
+
+std::string call_text(const RawCall& call, const SharedGroup& group) {
+  std::string text = cat(collective_name(call.kind), " of ", call.count, " ", element_name(call.type), " for ",
+                         purpose_name(call.purpose));
+  if (call.kind == Collective::Broadcast || call.kind == Collective::Reduce) {
+    text += cat(" with root ", group.ranks()[call.peer]);
+  }
+  return text;
+}
+
+bool calls_match(const RawCall& a, const RawCall& b) {
+  if (a.purpose != b.purpose || a.type != b.type || a.count != b.count) return false;
+  return is_point_to_point(a.kind) || (a.kind == b.kind && a.peer == b.peer);
+}
+
+int world_rank(const Operation& operation, int participant) {
+  const std::vector<int>& ranks = operation.group->ranks();
+  if (!is_point_to_point(operation.call.kind)) return ranks[participant];
+  return ranks[participant == operation.participant ? operation.member : operation.call.peer];
+}
+
+/// Compares this rank's call with everyone's; poisons the group where they differ.
+bool check_match(Operation& operation) {
+  for (int participant = 0; participant < operation.lane->size(); ++participant) {
+    const RawCall& other = operation.lane->call(participant, operation.number);
+    if (calls_match(operation.call, other)) continue;
+    const int here = operation.group->ranks()[operation.member];
+    operation.group->poison().set(
+        here, {.rank = here,
+               .kind = FailureKind::Mismatch,
+               .text = cat("[comm] rank ", here, ": op #", operation.number, " over ", operation.group->name(), " is ",
+                           call_text(operation.call, *operation.group), " here but ",
+                           call_text(other, *operation.group), " on rank ", world_rank(operation, participant),
+                           ". Every rank of a group must make the same calls in the same order.")});
+    return false;
+  }
+  return true;
+}
+
+void enter(Operation& operation, Stage stage) {
+  operation.lane->set_stage(operation.participant, operation.number, stage);
+  operation.stage = stage;
+}
+
+/// Runs `phase` if memory may be touched, then enters `next`.
+bool work(Operation& operation, void (*phase)(Operation&), Stage next) {
+  if (operation.group->poison().is_set()) return false;
+  const SharedGroup::Access access(*operation.group, operation.member);
+  if (!access) return false;
+  phase(operation);
+  enter(operation, next);
+  return true;
+}
+
+/// One step of the operation's life; false if it must wait for somebody.
+bool step(Operation& operation, SharedWorld& world) {
+  Lane& lane = *operation.lane;
+  switch (operation.stage) {
+    case Stage::Queued:
+      if (!lane.reusable(operation.number)) return false;
+      lane.publish(operation.participant, operation.number, operation.call, operation.posted);
+      operation.stage = Stage::Posted;
+      return true;
+    case Stage::Posted: {
+      if (!lane.all_reached(operation.number, Stage::Posted) || !check_match(operation)) return false;
+      operation.matched = 0;
+      for (int participant = 0; participant < lane.size(); ++participant) {
+        operation.matched = std::max(operation.matched, lane.posted(participant, operation.number));
+      }
+      const bool two_phases = operation.call.kind == Collective::AllReduce;
+      return work(operation, first_phase, two_phases ? Stage::Reduced : Stage::Done);
+    }
+    case Stage::Reduced:
+      if (!lane.all_reached(operation.number, Stage::Reduced)) return false;
+      return work(operation, second_phase, Stage::Done);
+    case Stage::Done:
+      if (peers_touch(operation) && !lane.all_reached(operation.number, Stage::Done)) return false;
+      operation.done = world.now();
+      operation.complete = true;
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool advance(Operation& operation, SharedWorld& world) {
+  bool moved = false;
+  while (!operation.complete && step(operation, world)) moved = true;
+  return moved;
+}
+
+std::vector<int> missing_ranks(const Operation& operation) {
+  // In the queue, an operation waits for the one that still holds its cells.
+  const bool queued = operation.stage == Stage::Queued;
+  const std::uint64_t number = queued ? Lane::previous_user(operation.number) : operation.number;
+  const Stage stage = queued ? Stage::Done : operation.stage;
+  std::vector<int> ranks;
+  for (int participant = 0; participant < operation.lane->size(); ++participant) {
+    if (!operation.lane->reached(participant, number, stage)) ranks.push_back(world_rank(operation, participant));
+  }
+  return ranks;
+}
+
+std::string operation_name(const Operation& operation) {
+  std::string text =
+      cat(collective_name(operation.call.kind), " #", operation.number, " over ", operation.group->name());
+  if (operation.call.kind == Collective::Send) text += cat(" to rank ", world_rank(operation, 1));
+  if (operation.call.kind == Collective::Receive) text += cat(" from rank ", world_rank(operation, 0));
+  return text;
+}
+
+}  // namespace octavo

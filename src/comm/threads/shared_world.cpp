@@ -1,0 +1,51 @@
+#include "comm/threads/shared_world.h"
+
+#include <algorithm>
+
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+
+namespace octavo {
+
+SharedWorld::SharedWorld(int num_ranks, Seconds deadline) : deadline_(deadline), states_(num_ranks) {}
+
+Seconds SharedWorld::now() const {
+  return std::chrono::duration<Seconds>(std::chrono::steady_clock::now() - begin_).count();
+}
+
+SharedGroup& SharedWorld::join(int rank, int number, const std::string& description, const std::string& name,
+                               const std::vector<int>& ranks) {
+  const std::lock_guard lock(mutex_);
+  const std::string& agreed = descriptions_.try_emplace(number, description).first->second;
+  if (agreed != description) {
+    throw UsageError(
+        cat("[comm] rank ", rank, ": split #", number, " is ", description, " here but ", agreed,
+            " on another rank. Every rank must split the same mesh over the same axes in the same order."));
+  }
+  std::unique_ptr<SharedGroup>& group = groups_[{number, ranks.front()}];
+  if (!group) group = std::make_unique<SharedGroup>(name, ranks);
+  return *group;
+}
+
+void SharedWorld::leave(int rank) {
+  states_[rank].store(RankState::Returned, std::memory_order_release);
+}
+
+void SharedWorld::fail(int rank, const Failure& failure, std::exception_ptr error, bool caused_by_peer) {
+  const std::lock_guard lock(mutex_);
+  std::exception_ptr& first = caused_by_peer ? first_effect_ : first_cause_;
+  if (!first) first = std::move(error);
+  failures_.emplace(rank, failure);
+  for (auto& [key, group] : groups_) {
+    const auto& members = group->ranks();
+    if (std::find(members.begin(), members.end(), rank) != members.end()) group->poison().set(rank, failure);
+  }
+  states_[rank].store(RankState::Failed, std::memory_order_release);
+}
+
+Failure SharedWorld::failure(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return failures_.at(rank);
+}
+
+}  // namespace octavo

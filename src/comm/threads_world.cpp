@@ -1,0 +1,63 @@
+#include "comm/threads_world.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "comm/staged_call.h"
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+
+namespace octavo {
+namespace {
+
+class ThreadsPending final : public PendingState {
+ public:
+  ThreadsPending(StagedCall staged, ThreadPending pending) : staged_(std::move(staged)), pending_(std::move(pending)) {}
+
+  void wait() override {
+    pending_.wait();
+    staged_.finish();
+  }
+
+  void abandon() noexcept override {
+    if (!pending_.abandon()) return;
+    try {
+      staged_.finish();
+    } catch (...) {
+      // Only a copy out of memory gets here; a destructor has no way to report it.
+    }
+  }
+
+ private:
+  StagedCall staged_;
+  ThreadPending pending_;  // destroyed first: its memory is staged_'s
+};
+
+}  // namespace
+
+Pending ThreadsCommunicator::post(TensorCall call) {
+  for (const at::Tensor& tensor : {call.in, call.out}) {
+    if (tensor.defined() && !tensor.is_cpu()) {
+      throw UsageError(cat("[comm] rank ", rank(), ": ", collective_name(call.kind), " over ", name(), ": a tensor on ",
+                           tensor.device().str(), "; the threads backend moves CPU tensors only."));
+    }
+  }
+  StagedCall staged(std::move(call), index(), /*with_values=*/true);
+  const TensorCall& kept = staged.call();
+  std::byte* out = static_cast<std::byte*>(staged.out_data());
+  ThreadPending pending = group_->post({.kind = kept.kind,
+                                        .purpose = kept.purpose,
+                                        .type = call_element_type(kept),
+                                        .peer = kept.peer,
+                                        .count = kept.count,
+                                        .in = static_cast<const std::byte*>(staged.in_data()),
+                                        .out = out});
+  return Pending(std::make_unique<ThreadsPending>(std::move(staged), std::move(pending)));
+}
+
+std::unique_ptr<Communicator> ThreadsWorld::split(const DeviceMesh& mesh, std::span<const Axis> axes) {
+  return std::make_unique<ThreadsCommunicator>(rank_.rank(), rank_.split(mesh, axes));
+}
+
+}  // namespace octavo

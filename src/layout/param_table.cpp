@@ -1,0 +1,76 @@
+#include "octavo/layout/param_table.h"
+
+#include <algorithm>
+
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+
+namespace octavo {
+
+std::int64_t Parameter::elements() const {
+  std::int64_t product = 1;
+  for (const std::int64_t size : shape) product *= size;
+  return product;
+}
+
+ParamTable::ParamTable(const ModelSpec& model) : blocks_(block_layouts(model)) {
+  panel_slabs_.resize(blocks_.size());
+  common_slabs_.resize(blocks_.size());
+  for (int b = 0; b < static_cast<int>(blocks_.size()); ++b) {
+    for (const PanelLayout& panel : blocks_[b].panels) add_panel(model, b, panel);
+    for (const CommonLayout& common : blocks_[b].commons) {
+      common_slabs_[b].push_back(static_cast<int>(slabs_.size()));
+      parameters_.push_back({common.parameter, {common.size}, static_cast<int>(slabs_.size()), 1, 0, 1, false,
+                             {Initializer::Kind::Ones, 0}, {Axis::Data}});
+      add_slab(cat(blocks_[b].name, ".", common.name), b, 1, common.size, true);
+    }
+  }
+  // The rest of the program lists parameters as checkpoints do.
+  std::vector<Parameter> ordered;
+  for (const ParameterSpec& wanted : octavo::parameters(model)) {
+    ordered.push_back(parameter(wanted.name));
+    internal_check(ordered.back().shape == wanted.shape, "[layout] " + wanted.name + ": panel and spec disagree");
+  }
+  internal_check(ordered.size() == parameters_.size(), "[layout] panels and spec list different parameters");
+  parameters_ = std::move(ordered);
+}
+
+void ParamTable::add_slab(const std::string& name, int block, std::int64_t rows, std::int64_t width, bool is_common) {
+  slabs_.push_back({name, block, rows, width, is_common, !is_common, 1});
+}
+
+void ParamTable::add_panel(const ModelSpec& model, int block, const PanelLayout& panel) {
+  // A parameter that an earlier block holds is shared, not stored twice.
+  const auto shared = std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& parameter) {
+    return parameter.name == panel.sections.front().parameter;
+  });
+  if (shared != parameters_.end()) {
+    panel_slabs_[block].push_back(shared->slab);
+    ++slabs_[shared->slab].uses;
+    return;
+  }
+  const int slab = static_cast<int>(slabs_.size());
+  const std::int64_t units = blocks_[block].num_units;
+  panel_slabs_[block].push_back(slab);
+  add_slab(cat(blocks_[block].name, ".", panel.name), block, units * panel.rows_per_unit(), panel.width, false);
+  std::int64_t first_row = 0;
+  for (const PanelSection& section : panel.sections) {
+    const std::int64_t rows = units * section.rows_per_unit;
+    std::vector<std::int64_t> shape = {rows, panel.width};
+    if (panel.transposed) std::swap(shape[0], shape[1]);
+    parameters_.push_back({section.parameter, shape, slab, panel.rows_per_unit(), first_row, section.rows_per_unit,
+                           panel.transposed, {Initializer::Kind::Normal, model.initializer_range}, {Axis::Data}});
+    first_row += section.rows_per_unit;
+  }
+}
+
+const Parameter& ParamTable::parameter(const std::string& name) const {
+  const auto found = std::find_if(parameters_.begin(), parameters_.end(),
+                                  [&](const Parameter& parameter) { return parameter.name == name; });
+  if (found != parameters_.end()) return *found;
+  std::vector<std::string> names;
+  for (const Parameter& parameter : parameters_) names.push_back(parameter.name);
+  throw UsageError(cat("[layout] no parameter is named ", name, "; the nearest is ", nearest(name, names)));
+}
+
+}  // namespace octavo

@@ -1,0 +1,161 @@
+#include "octavo/ops/functions.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "octavo/base/error.h"
+#include "octavo/ops/rms_norm.h"
+#include "octavo/ops/swiglu.h"
+
+namespace octavo::ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Carries a plain C++ value through an autograd context.
+template <class T>
+struct Held : torch::CustomClassHolder {
+  explicit Held(T v) : value(std::move(v)) {}
+  T value;
+};
+
+template <class T>
+void hold(AutogradContext* ctx, T value) {
+  ctx->saved_data["held"] = c10::IValue::make_capsule(c10::make_intrusive<Held<T>>(std::move(value)));
+}
+
+template <class T>
+T& held(AutogradContext* ctx) {
+  return static_cast<Held<T>*>(ctx->saved_data["held"].toCapsule().get())->value;
+}
+
+void require_gradient_path(const at::Tensor& x) {
+  internal_check(!at::GradMode::is_enabled() || x.requires_grad(),
+                 "[ops] a linear whose input needs no gradient: its weight gradient would be lost");
+}
+
+/// An output that is at hand already. In a struct, since autograd looks into every tensor argument, also undefined ones.
+struct Kept {
+  at::Tensor value;
+};
+
+struct LinearFunction : torch::autograd::Function<LinearFunction> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const WeightRef& weight,
+                            const Kept& kept) {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    ctx->save_for_backward({x});
+    hold(ctx, weight);
+    return kept.value.defined() ? kept.value.alias() : at::mm(x, weight.panel().t());
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list dy) {
+    const at::Tensor x = ctx->get_saved_variables()[0];
+    const WeightRef& weight = held<WeightRef>(ctx);
+    weight.add_product(dy[0], x);
+    return {at::mm(dy[0], weight.panel()), {}, {}};
+  }
+};
+
+struct LinearOutFunction : torch::autograd::Function<LinearOutFunction> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const WeightRef& weight, bool compute) {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    ctx->save_for_backward({x});
+    hold(ctx, weight);
+    const at::Tensor panel = weight.panel();
+    // One element spread over the shape: a tensor with the right metadata and no memory.
+    return compute ? at::mm(x, panel) : at::empty({1, 1}, x.options()).expand({x.size(0), panel.size(1)});
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list dy) {
+    const at::Tensor x = ctx->get_saved_variables()[0];
+    const WeightRef& weight = held<WeightRef>(ctx);
+    weight.add_product(x, dy[0]);
+    return {at::mm(dy[0], weight.panel().t()), {}, {}};
+  }
+};
+
+struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const WeightRef& weight, double eps) {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    RmsNormResult result = rms_norm_forward(x, weight.common(), eps);
+    ctx->save_for_backward({x, result.rstd});
+    hold(ctx, weight);
+    return result.y;
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list dy) {
+    const variable_list saved = ctx->get_saved_variables();
+    const WeightRef& weight = held<WeightRef>(ctx);
+    RmsNormGradient gradient = rms_norm_backward(dy[0], saved[0], weight.common(), saved[1]);
+    weight.add_common(gradient.dw);
+    return {gradient.dx, {}, {}};
+  }
+};
+
+struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& gate, const at::Tensor& up) {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    ctx->save_for_backward({gate, up});
+    return swiglu_forward(gate, up);
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list dy) {
+    const variable_list saved = ctx->get_saved_variables();
+    SwigluGradient gradient = swiglu_backward(dy[0], saved[0], saved[1]);
+    return {gradient.dgate, gradient.dup};
+  }
+};
+
+struct AttentionArguments {
+  std::vector<AttentionPiece> pieces;
+  double scale;
+};
+
+struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const AttentionArguments& arguments, Stash* stash) {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    AttentionResult result;
+    if (const auto kept = stash->kept("attention"); !kept.empty()) {
+      result = {kept[0].alias(), kept[1]};
+    } else {
+      result = attention_forward(q, k, v, arguments.pieces, arguments.scale);
+      stash->offer("attention", {result.out, result.lse});
+    }
+    ctx->save_for_backward({q, k, v, result.out, result.lse});
+    hold(ctx, arguments);
+    return result.out;
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list dout) {
+    const variable_list saved = ctx->get_saved_variables();
+    const auto& arguments = held<AttentionArguments>(ctx);
+    AttentionGradient gradient = attention_backward(dout[0], saved[0], saved[1], saved[2], {saved[3], saved[4]},
+                                                    arguments.pieces, arguments.scale);
+    return {gradient.dq, gradient.dk, gradient.dv, {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor linear(const at::Tensor& x, const WeightRef& weight, const at::Tensor& kept) {
+  require_gradient_path(x);
+  return LinearFunction::apply(x, weight, Kept{kept});
+}
+
+at::Tensor linear_out(const at::Tensor& x, const WeightRef& weight, bool compute) {
+  require_gradient_path(x);
+  return LinearOutFunction::apply(x, weight, compute);
+}
+
+at::Tensor rms_norm(const at::Tensor& x, const WeightRef& weight, double eps) {
+  return RmsNormFunction::apply(x, weight, eps);
+}
+
+at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) {
+  return SwigluFunction::apply(gate, up);
+}
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     const std::vector<AttentionPiece>& pieces, double scale, Stash& stash) {
+  return AttentionFunction::apply(q, k, v, AttentionArguments{pieces, scale}, &stash);
+}
+
+}  // namespace octavo::ops

@@ -1,0 +1,56 @@
+#include "octavo/parallel/local_sequence.h"
+
+#include <ATen/ATen.h>
+
+#include <optional>
+
+#include "octavo/memory/account.h"
+
+namespace octavo {
+namespace {
+
+class LocalSequence final : public SequenceContext {
+ public:
+  LocalSequence(const std::vector<std::int64_t>& lengths, const at::TensorOptions& options) : options_(options) {
+    for (const std::int64_t length : lengths) {
+      pieces_.push_back({num_tokens_, length, num_tokens_, length, /*causal=*/true});
+      num_tokens_ += length;
+    }
+  }
+
+  const ops::RopeTable& rope(const RopeSpec& spec, std::int64_t head_dim) override {
+    // Every layer of the models built so far has the same rotary embedding.
+    if (!table_) {
+      const CategoryScope scope(MemoryCategory::Activations);
+      table_ = ops::rope_table(spec, head_dim, positions(), options_.dtype().toScalarType());
+    }
+    return *table_;
+  }
+
+  std::pair<at::Tensor, at::Tensor> exchange(const at::Tensor& k, const at::Tensor& v) override { return {k, v}; }
+  const std::vector<ops::AttentionPiece>& pieces() const override { return pieces_; }
+
+ private:
+  at::Tensor positions() const {
+    at::Tensor positions = at::empty({num_tokens_}, options_.dtype(at::kLong));
+    if (positions.is_meta()) return positions;
+    for (const ops::AttentionPiece& piece : pieces_) {
+      for (std::int64_t t = 0; t < piece.q_len; ++t) positions.data_ptr<std::int64_t>()[piece.q_begin + t] = t;
+    }
+    return positions;
+  }
+
+  at::TensorOptions options_;
+  std::int64_t num_tokens_ = 0;
+  std::vector<ops::AttentionPiece> pieces_;
+  std::optional<ops::RopeTable> table_;
+};
+
+}  // namespace
+
+std::unique_ptr<SequenceContext> make_local_sequence(const std::vector<std::int64_t>& lengths,
+                                                     const at::TensorOptions& options) {
+  return std::make_unique<LocalSequence>(lengths, options);
+}
+
+}  // namespace octavo

@@ -1,0 +1,164 @@
+#include "octavo/parallel/param_store.h"
+
+#include <ATen/ATen.h>
+
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+#include "octavo/memory/account.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::int64_t kRowsAtOnceElements = 1 << 22;  // bounds the float64 staging of load()
+
+double read_element(const at::Tensor& flat, std::int64_t index) {
+  switch (flat.scalar_type()) {
+    case at::kFloat: return flat.const_data_ptr<float>()[index];
+    case at::kDouble: return flat.const_data_ptr<double>()[index];
+    case at::kBFloat16: return static_cast<float>(flat.const_data_ptr<at::BFloat16>()[index]);
+    default: throw InternalError("[parallel] unexpected element type");
+  }
+}
+
+void write_element(const at::Tensor& flat, std::int64_t index, double value) {
+  switch (flat.scalar_type()) {
+    case at::kFloat: flat.data_ptr<float>()[index] = static_cast<float>(value); return;
+    case at::kDouble: flat.data_ptr<double>()[index] = value; return;
+    case at::kBFloat16: flat.data_ptr<at::BFloat16>()[index] = static_cast<float>(value); return;
+    default: throw InternalError("[parallel] unexpected element type");
+  }
+}
+
+/// Calls body(offset in `rows`, slab element) for the elements of checkpoint rows [first_row, ...).
+template <class Body>
+void for_each_element(const Parameter& parameter, std::int64_t width, std::int64_t first_row, std::int64_t num_elements,
+                      const Body& body) {
+  const std::int64_t columns = parameter.matrix_columns(), num_rows = num_elements / columns;
+  if (!parameter.transposed) {
+    for (std::int64_t r = 0; r < num_rows; ++r) {
+      const std::int64_t element = parameter.slab_row(first_row + r) * width;
+      for (std::int64_t c = 0; c < columns; ++c) body(r * columns + c, element + c);
+    }
+    return;
+  }
+  for (std::int64_t c = 0; c < columns; ++c) {
+    const std::int64_t element = parameter.slab_row(c) * width + first_row;
+    for (std::int64_t r = 0; r < num_rows; ++r) body(r * columns + c, element + r);
+  }
+}
+
+}  // namespace
+
+at::ScalarType scalar_type(ElementType type) {
+  switch (type) {
+    case ElementType::Float32: return at::kFloat;
+    case ElementType::BFloat16: return at::kBFloat16;
+    case ElementType::Float64: return at::kDouble;
+  }
+  throw InternalError("[parallel] unknown element type");
+}
+
+ParamStore::ParamStore(const ParamTable& table, Placement placement, ElementType compute, at::Device device, bool for_training)
+    : table_(&table), placement_(std::move(placement)), compute_(compute) {
+  const at::TensorOptions sums = at::TensorOptions(scalar_type(sum_type(compute))).device(device);
+  {
+    const CategoryScope scope(MemoryCategory::Weights);
+    weights_ = at::zeros({placement_.local_elements}, sums.dtype(scalar_type(compute)));
+  }
+  std::int64_t optimized = 0;
+  for (const Interval& interval : placement_.optimized) {
+    optimizer_offsets_.push_back(optimized);
+    optimized += interval.size();
+  }
+  if (!for_training) return;
+  {
+    const CategoryScope scope(MemoryCategory::Gradients);
+    gradients_ = at::zeros({placement_.local_elements}, sums);
+  }
+  const CategoryScope scope(MemoryCategory::Optimizer);
+  first_moments_ = at::zeros({optimized}, sums);
+  second_moments_ = at::zeros({optimized}, sums);
+  if (compute == ElementType::BFloat16) masters_ = at::zeros({optimized}, sums);
+}
+
+at::Tensor ParamStore::slab_view(const at::Tensor& flat, int slab) const {
+  for (const StoredPart& part : placement_.parts) {
+    if (part.slab != slab) continue;
+    const Slab& info = table_->slabs()[slab];
+    internal_check(part.elements.size() == info.elements(), "[parallel] " + info.name + " is not stored whole here");
+    return flat.narrow(0, part.local_offset, info.elements()).view({info.rows, info.width});
+  }
+  throw InternalError("[parallel] " + table_->slabs()[slab].name + " is not stored here");
+}
+
+at::Tensor ParamStore::optimizer_view(const at::Tensor& flat, int i) const {
+  return flat.narrow(0, optimizer_offsets_[i], placement_.optimized[i].size());
+}
+
+at::Tensor ParamStore::masters(int i) const {
+  if (masters_.defined()) return optimizer_view(masters_, i);
+  return weights_.narrow(0, placement_.optimized[i].begin, placement_.optimized[i].size());
+}
+
+void ParamStore::load(const RowSource& source) {
+  if (device().is_meta()) return;
+  std::vector<double> rows;
+  for (const Parameter& parameter : table_->parameters()) {
+    const std::int64_t columns = parameter.matrix_columns(), width = table_->slabs()[parameter.slab].width;
+    const std::int64_t rows_at_once = std::max<std::int64_t>(1, kRowsAtOnceElements / columns);
+    for (std::int64_t first = 0; first < parameter.matrix_rows(); first += rows_at_once) {
+      rows.resize(std::min(rows_at_once, parameter.matrix_rows() - first) * columns);
+      source(parameter, first, rows);
+      scatter_rows(parameter, width, first, rows);
+    }
+  }
+}
+
+void ParamStore::scatter_rows(const Parameter& parameter, std::int64_t width, std::int64_t first_row,
+                              std::span<const double> rows) {
+  for (const StoredPart& part : placement_.parts) {
+    if (part.slab != parameter.slab) continue;
+    const auto for_each_stored = [&](const auto& body) {
+      for_each_element(parameter, width, first_row, rows.size(), [&](std::int64_t offset, std::int64_t element) {
+        if (element < part.elements.begin || element >= part.elements.end) return;
+        body(offset, part.local_offset + element - part.elements.begin);
+      });
+    };
+    for_each_stored([&](std::int64_t offset, std::int64_t local) { write_element(weights_, local, rows[offset]); });
+    if (!masters_.defined()) continue;
+    for (std::size_t i = 0; i < placement_.optimized.size(); ++i) {
+      const Interval interval = placement_.optimized[i];
+      if (intersection(interval, {part.local_offset, part.local_offset + part.elements.size()}).empty()) continue;
+      for_each_stored([&](std::int64_t offset, std::int64_t local) {
+        if (local < interval.begin || local >= interval.end) return;
+        write_element(masters_, optimizer_offsets_[i] + local - interval.begin, rows[offset]);
+      });
+    }
+  }
+}
+
+void ParamStore::read_local(const at::Tensor& flat, const Parameter& parameter, std::int64_t first_row, Interval local,
+                            std::span<double> rows) const {
+  const std::int64_t width = table_->slabs()[parameter.slab].width;
+  for (const StoredPart& part : placement_.parts) {
+    if (part.slab != parameter.slab) continue;
+    const Interval wanted = intersection(local, {part.local_offset, part.local_offset + part.elements.size()});
+    if (wanted.empty()) continue;
+    for_each_element(parameter, width, first_row, rows.size(), [&](std::int64_t offset, std::int64_t element) {
+      const std::int64_t index = part.local_offset + element - part.elements.begin;
+      if (index >= wanted.begin && index < wanted.end) rows[offset] = read_element(flat, index);
+    });
+  }
+}
+
+void ParamStore::read_rows(const at::Tensor& flat, const Parameter& parameter, std::int64_t first_row,
+                           std::span<double> rows) const {
+  read_local(flat, parameter, first_row, {0, placement_.local_elements}, rows);
+}
+
+void ParamStore::read_primary_rows(const at::Tensor& flat, const Parameter& parameter, std::int64_t first_row,
+                                   std::span<double> rows) const {
+  for (const Interval& interval : placement_.primary) read_local(flat, parameter, first_row, interval, rows);
+}
+
+}  // namespace octavo

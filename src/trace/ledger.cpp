@@ -1,0 +1,99 @@
+#include "octavo/trace/ledger.h"
+
+#include <algorithm>
+
+#include "octavo/base/text.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kNumPurposes = static_cast<int>(Purpose::Control) + 1;
+constexpr int kNumKinds = static_cast<int>(kAllCollectives.size());
+constexpr int kRowsPerGroup = kNumPurposes * kNumKinds;
+constexpr std::int64_t kNotKept = -1;  // before every entry of every step
+
+}  // namespace
+
+int Ledger::add_group(const std::string& name) {
+  const auto known = std::find(groups_.begin(), groups_.end(), name);
+  if (known != groups_.end()) return static_cast<int>(known - groups_.begin());
+  groups_.push_back(name);
+  totals_.resize(groups_.size() * kRowsPerGroup);
+  return static_cast<int>(groups_.size()) - 1;
+}
+
+Ledger::Ticket Ledger::post(const Transfer& transfer) {
+  const int row =
+      transfer.group * kRowsPerGroup + static_cast<int>(transfer.purpose) * kNumKinds + static_cast<int>(transfer.kind);
+  Total& total = totals_[row];
+  ++total.count;
+  total.logical += transfer.logical;
+  total.copied += transfer.copied;
+  if (!keep_entries_) return {.row = row, .entry = kNotKept};
+  entries_.push_back({transfer, {}});
+  return {.row = row, .entry = first_entry_ + static_cast<std::int64_t>(entries_.size()) - 1};
+}
+
+void Ledger::finish(Ticket ticket, const TransferTimes& times) {
+  Total& total = totals_[ticket.row];
+  total.waited += times.waited;
+  total.skew += std::clamp(times.matched - (times.done - times.waited), 0.0, times.waited);
+  if (ticket.entry >= first_entry_) entries_[ticket.entry - first_entry_].times = times;
+}
+
+std::vector<LedgerRow> Ledger::rows() const {
+  std::vector<LedgerRow> rows;
+  for (std::size_t index = 0; index < totals_.size(); ++index) {
+    const Total& total = totals_[index];
+    if (total.count == 0 && total.waited == 0) continue;
+    rows.push_back({.group = groups_[index / kRowsPerGroup],
+                    .purpose = static_cast<Purpose>(index % kRowsPerGroup / kNumKinds),
+                    .kind = static_cast<Collective>(index % kNumKinds),
+                    .count = total.count,
+                    .logical = total.logical,
+                    .copied = total.copied,
+                    .waited = total.waited,
+                    .skew = total.skew});
+  }
+  return rows;
+}
+
+Bytes Ledger::logical_bytes() const {
+  Bytes sum = 0;
+  for (const Total& total : totals_) sum += total.logical;
+  return sum;
+}
+
+void Ledger::reset() {
+  std::fill(totals_.begin(), totals_.end(), Total{});
+  first_entry_ += static_cast<std::int64_t>(entries_.size());
+  entries_.clear();
+}
+
+std::string ledger_table(std::span<const LedgerRow> rows) {
+  std::vector<std::vector<std::string>> lines = {
+      {"axes", "purpose", "kind", "count", "logical", "copied", "waiting", "skew"}};
+  for (const LedgerRow& row : rows) {
+    lines.push_back({row.group, std::string(purpose_name(row.purpose)), std::string(collective_name(row.kind)),
+                     with_commas(row.count), format_bytes(row.logical), format_bytes(row.copied),
+                     format_seconds(row.waited), format_seconds(row.skew)});
+  }
+  constexpr std::size_t kNumTextColumns = 3;  // left-aligned; numbers are right-aligned
+  std::vector<std::size_t> widths(lines[0].size(), 0);
+  for (const auto& line : lines) {
+    for (std::size_t column = 0; column < line.size(); ++column)
+      widths[column] = std::max(widths[column], line[column].size());
+  }
+  std::string text;
+  for (const auto& line : lines) {
+    for (std::size_t column = 0; column < line.size(); ++column) {
+      const std::string padding(widths[column] - line[column].size(), ' ');
+      const bool last = column + 1 == line.size();
+      text += column < kNumTextColumns ? line[column] + padding : padding + line[column];
+      text += last ? "\n" : "  ";
+    }
+  }
+  return text;
+}
+
+}  // namespace octavo

@@ -1,0 +1,146 @@
+#include "octavo/train/trainer.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+#include "octavo/memory/account.h"
+#include "train/bad_tensor.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::array kDataAxis = {Axis::Data};
+
+double read_scalar(const at::Tensor& scalar) { return scalar.is_meta() ? 0.0 : scalar.item<double>(); }
+
+}  // namespace
+
+Trainer::Trainer(const ModelSpec& model, const Layout& layout, World& world, ParamStore& store, const TrainerConfig& config)
+    : layout_(layout),
+      world_(world),
+      store_(store),
+      config_(config),
+      data_index_(layout.mesh.index(world.rank(), Axis::Data)),
+      data_(world.split(layout.mesh, kDataAxis)),
+      decoder_(model, store, config.stash),
+      reducer_(store, *data_, layout.zero, config.overlap),
+      optimizer_(store, config.adamw) {
+  if (config.micro_batch < 1) {
+    throw UsageError(cat("[train] micro-batch ", config.micro_batch, ": a rank takes at least 1 sequence at once"));
+  }
+}
+
+Interval Trainer::sequences_here(const BatchSource& batches) const {
+  return sequences_of(layout_, batches.batch_size(), data_index_);
+}
+
+TokenBatch Trainer::make_batch(const BatchSource& batches, std::int64_t step, Interval sequences) const {
+  const CategoryScope scope(MemoryCategory::Data);
+  const std::int64_t length = batches.sequence_length();
+  TokenBatch batch;
+  batch.ids_T = at::empty({sequences.size() * length}, at::kLong);
+  batch.labels_T = at::empty({sequences.size() * length}, at::kLong);
+  for (std::int64_t i = 0; i < sequences.size(); ++i) {
+    const Sequence sequence = batches.sequence(step, sequences.begin + i);
+    std::copy(sequence.tokens.begin(), sequence.tokens.end(), batch.ids_T.data_ptr<std::int64_t>() + i * length);
+    std::copy(sequence.labels.begin(), sequence.labels.end(), batch.labels_T.data_ptr<std::int64_t>() + i * length);
+    batch.lengths.push_back(length);
+  }
+  return batch;
+}
+
+StepReport Trainer::compute_gradients(const BatchSource& batches, std::int64_t step) {
+  StepReport report{.step = step,
+                    .loss = 0,
+                    .gradient_norm = 0,
+                    .learning_rate = config_.schedule.learning_rate(step),
+                    .num_labels = batches.num_labels(step),
+                    .sequences_here = sequences_here(batches).size()};
+  if (report.num_labels == 0) throw UsageError(cat("[train] step ", step, ": no token of the batch has a label"));
+  const double scale = 1.0 / static_cast<double>(report.num_labels);
+  store_.gradients().zero_();
+
+  const Interval here = sequences_here(batches);
+  const auto report_block = [this](int block) { reducer_.block_done(block); };
+  const auto keep_accumulating = [](int) {};
+  double local_loss = 0;
+  int micro_batch = 0;
+  for (std::int64_t first = here.begin; first < here.end; first += config_.micro_batch, ++micro_batch) {
+    const Interval part = {first, std::min(here.end, first + config_.micro_batch)};
+    const bool last = part.end == here.end;
+    const at::Tensor loss = decoder_.forward_backward(make_batch(batches, step, part), micro_batch, scale,
+                                                      last ? Decoder::BlockDone(report_block) : keep_accumulating);
+    local_loss += read_scalar(loss);
+  }
+  // A rank without sequences has zero gradients and takes part all the same.
+  if (here.empty()) {
+    for (int block = decoder_.num_blocks() - 1; block >= 0; --block) reducer_.block_done(block);
+  }
+  reducer_.finish();
+
+  at::Tensor sums = at::zeros({2}, at::TensorOptions().dtype(at::kDouble).device(store_.device()));
+  if (!sums.is_meta()) {
+    sums.data_ptr<double>()[0] = local_loss;
+    sums.data_ptr<double>()[1] = optimizer_.primary_sum_of_squares();
+  }
+  data_->all_reduce(sums, Purpose::Norm).wait();
+  if (!sums.is_meta()) {
+    report.loss = sums.data_ptr<double>()[0] * scale;
+    report.gradient_norm = std::sqrt(sums.data_ptr<double>()[1]);
+    check_finite(report, local_loss, batches);
+  }
+  return report;
+}
+
+void Trainer::apply_update(const StepReport& report) {
+  double scale = 1.0;
+  if (config_.clip_norm) scale = std::min(1.0, *config_.clip_norm / (report.gradient_norm + 1e-6));
+  optimizer_.update(report.step, report.learning_rate, scale);
+  reducer_.gather_weights();
+}
+
+StepReport Trainer::step(const BatchSource& batches, std::int64_t step) {
+  const StepReport report = compute_gradients(batches, step);
+  apply_update(report);
+  return report;
+}
+
+double Trainer::evaluate(const BatchSource& batches, std::int64_t num_steps) {
+  at::Tensor sums = at::zeros({2}, at::TensorOptions().dtype(at::kDouble).device(store_.device()));
+  const Interval here = sequences_here(batches);
+  for (std::int64_t step = 0; step < num_steps; ++step) {
+    for (std::int64_t first = here.begin; first < here.end; first += config_.micro_batch) {
+      const Interval part = {first, std::min(here.end, first + config_.micro_batch)};
+      sums.select(0, 0).add_(decoder_.loss(make_batch(batches, step, part)));
+    }
+    if (data_index_ == 0) sums.select(0, 1).add_(static_cast<double>(batches.num_labels(step)));
+  }
+  data_->all_reduce(sums, Purpose::Loss).wait();
+  if (sums.is_meta()) return 0;
+  return sums.data_ptr<double>()[0] / sums.data_ptr<double>()[1];
+}
+
+void Trainer::check_finite(const StepReport& report, double local_loss, const BatchSource& batches) {
+  if (std::isfinite(report.loss) && std::isfinite(report.gradient_norm)) return;
+  // The rank whose tokens did it speaks; the others wait here until it has thrown.
+  const bool loss_is_bad = !std::isfinite(report.loss);
+  if (loss_is_bad && std::isfinite(local_loss)) data_->barrier();
+  std::string culprit;
+  if (loss_is_bad && !sequences_here(batches).empty()) {
+    culprit = first_bad_tensor(decoder_, store_, make_batch(batches, report.step, sequences_here(batches)));
+  } else {
+    culprit = first_bad_gradient(store_);
+  }
+  throw CheckFailed(cat("[train] step ", report.step, ", rank ", world_.rank(), ": the ",
+                        loss_is_bad ? cat("loss is ", local_loss) : cat("gradient norm is ", report.gradient_norm),
+                        "; first bad tensor: ", culprit,
+                        ". Use a lower learning rate, a longer warm-up or clipping, or look at the data of this step"));
+}
+
+}  // namespace octavo

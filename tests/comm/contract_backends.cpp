@@ -1,0 +1,49 @@
+#include <ATen/ATen.h>
+
+#include "comm/contract.h"
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+#include "octavo/comm/threads/run_ranks.h"
+
+namespace octavo {
+
+const std::vector<ContractBackend>& contract_backends() {
+  static const std::vector<ContractBackend> backends = {
+      {.name = "threads",
+       .run =
+           [](const ContractRun& run, const std::function<void(World&)>& body) {
+             run_ranks({.num_ranks = run.num_ranks, .deadline = run.deadline}, body);
+           },
+       .rank_counts = {1, 2, 3, 4},
+       .dtypes = {at::kFloat, at::kDouble, at::kBFloat16, at::kLong},
+       .compares_calls = true},
+  };
+  return backends;
+}
+
+void expect(bool holds, const std::string& what) {
+  internal_check(holds, what);
+}
+
+std::string comm_error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const CommError& error) {
+    return error.what();
+  }
+  throw InternalError("a CommError was expected, none was thrown");
+}
+
+std::unique_ptr<Communicator> everyone(World& world) {
+  const std::vector axes = {Axis::Data};
+  return world.split(DeviceMesh({{Axis::Data, world.size()}}), axes);
+}
+
+at::Tensor whole_numbers(at::IntArrayRef sizes, at::ScalarType dtype, int seed, int rank) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : sizes) count *= size;
+  const at::Tensor numbers = at::arange(count, at::kLong).mul(7 + seed).add(13 * rank).remainder(31).sub(15);
+  return numbers.to(dtype).reshape(sizes);
+}
+
+}  // namespace octavo

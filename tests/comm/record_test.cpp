@@ -1,0 +1,100 @@
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include <map>
+#include <mutex>
+
+#include "octavo/base/error.h"
+#include "octavo/comm/record/record_world.h"
+#include "octavo/comm/threads/run_ranks.h"
+
+namespace octavo {
+namespace {
+
+/// A bit of everything over two axes of a 2 x 2 mesh.
+void exercise(World& world, const at::TensorOptions& options) {
+  const DeviceMesh mesh({{Axis::Data, 2}, {Axis::Fold, 2}});
+  const auto data = world.split(mesh, std::vector{Axis::Data});
+  const auto fold = world.split(mesh, std::vector{Axis::Fold});
+  const auto none = world.split(mesh, std::vector{Axis::Tensor});
+  at::Tensor x = at::zeros({7, 13}, options), whole = at::zeros({2, 50}, options);
+  data->all_reduce(x, Purpose::Gradients).wait();
+  data->all_reduce(x.t(), Purpose::Norm).wait();
+  none->all_reduce(x, Purpose::Norm).wait();
+  fold->broadcast(x, 1, Purpose::Weights).wait();
+  fold->reduce(x, 0, Purpose::Gradients).wait();
+  fold->reduce_scatter(whole[fold->index()], whole, Purpose::KeysValues).wait();
+  fold->all_gather(whole, whole[fold->index()], Purpose::KeysValues).wait();
+  fold->all_to_all(at::empty_like(whole), whole, Purpose::Activations).wait();
+  Pending sent = fold->send(x, 1 - fold->index(), Purpose::Weights);
+  Pending received = fold->recv(at::empty_like(x), 1 - fold->index(), Purpose::Weights);
+  sent.wait();
+  received.wait();
+  data->barrier();
+}
+
+void check_same_rows(const std::vector<LedgerRow>& recorded, const std::vector<LedgerRow>& measured) {
+  REQUIRE(recorded.size() == measured.size());
+  for (std::size_t index = 0; index < recorded.size(); ++index) {
+    CHECK(recorded[index].group == measured[index].group);
+    CHECK(recorded[index].purpose == measured[index].purpose);
+    CHECK(recorded[index].kind == measured[index].kind);
+    CHECK(recorded[index].count == measured[index].count);
+    CHECK(recorded[index].logical == measured[index].logical);
+    CHECK(recorded[index].copied == measured[index].copied);
+    CHECK(recorded[index].waited == 0);
+  }
+}
+
+TEST_CASE("a recorded rank books what the same rank books on threads, also on meta tensors") {
+  std::map<int, std::vector<LedgerRow>> measured;
+  std::mutex mutex;
+  run_ranks({.num_ranks = 4}, [&](World& world) {
+    exercise(world, at::kBFloat16);
+    const std::lock_guard lock(mutex);
+    measured[world.rank()] = world.ledger().rows();
+  });
+  for (int rank = 0; rank < 4; ++rank) {
+    for (const at::Device device : {at::Device(at::kCPU), at::Device(at::kMeta)}) {
+      const auto world = make_record_world(rank, 4);
+      exercise(*world, at::TensorOptions(at::kBFloat16).device(device));
+      check_same_rows(world->ledger().rows(), measured[rank]);
+    }
+  }
+}
+
+TEST_CASE("a recorded operation touches no values and holds its tensors until it is waited for") {
+  const auto world = make_record_world(1, 2);
+  const auto group = world->split(DeviceMesh({{Axis::Data, 2}}), std::vector{Axis::Data});
+  at::Tensor x = at::ones({8});
+  Pending pending = group->all_reduce(x, Purpose::Loss);
+  CHECK(x.use_count() > 1);
+  pending.wait();
+  CHECK(x.use_count() == 1);
+  CHECK(at::equal(x, at::ones({8})));
+  at::Tensor columns = at::ones({4, 4}).t();
+  group->all_reduce(columns, Purpose::Loss).wait();
+  CHECK(at::equal(columns, at::ones({4, 4})));
+}
+
+TEST_CASE("a record world may have any size") {
+  const auto world = make_record_world(99'999, 100'000);
+  const auto group = world->split(DeviceMesh({{Axis::Data, 25'000}, {Axis::Tensor, 4}}), std::vector{Axis::Data});
+  CHECK(group->size() == 25'000);
+  CHECK(group->index() == 24'999);
+  CHECK(world->backend() == "record");
+  CHECK_THROWS_AS(make_record_world(2, 2), UsageError);
+}
+
+TEST_CASE("a record world refuses what threads refuse") {
+  const auto world = make_record_world(0, 2);
+  const auto group = world->split(DeviceMesh({{Axis::Data, 2}}), std::vector{Axis::Data});
+  const auto meta = at::device(at::kMeta);
+  CHECK_THROWS_AS((void)group->all_gather(at::empty({10}, meta), at::empty({4}, meta), Purpose::Weights), UsageError);
+  const at::Tensor whole = at::empty({10}, meta);
+  CHECK_THROWS_AS((void)group->all_gather(whole, whole.narrow(0, 5, 5), Purpose::Weights), UsageError);
+  CHECK_THROWS_AS((void)world->split(DeviceMesh({{Axis::Data, 3}}), std::vector{Axis::Data}), UsageError);
+}
+
+}  // namespace
+}  // namespace octavo

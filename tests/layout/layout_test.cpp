@@ -1,0 +1,39 @@
+#include "octavo/layout/layout.h"
+
+#include <doctest/doctest.h>
+
+#include "octavo/base/error.h"
+
+using namespace octavo;
+
+TEST_CASE("a layout without axes is one rank") {
+  CHECK(parse_layout("").world_size() == 1);
+  CHECK(parse_layout("  ").to_string().empty());
+}
+
+TEST_CASE("what a layout prints parses back to the same layout") {
+  for (const char* text : {"data=4", "data=4:zero1", "data=1:zero1", "pipeline=1 data=3 tensor=1"}) {
+    CAPTURE(text);
+    const Layout layout = parse_layout(text);
+    CHECK(layout.to_string() == text);
+    CHECK(parse_layout(layout.to_string()).zero == layout.zero);
+  }
+}
+
+TEST_CASE("the default option may be written out") {
+  CHECK(parse_layout("data=2:zero0").zero == ZeroStage::None);
+  CHECK(parse_layout("data=2:zero0").to_string() == "data=2");
+}
+
+TEST_CASE("a layout refuses what it cannot mean") {
+  for (const char* text : {"data", "data=", "data=0", "data=-1", "data=2x", "data=1.5", "date=2", "data=2 data=2", "data=2:zero2",
+                           "data=2:zero0:zero1", "data=2:zero1:zero1", "data=99999999999", "=2", "data=2:", "data=65536 data=65536",
+                           "tensor=2", "fold=8", "pipeline=2"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_layout(text), UsageError);
+  }
+}
+
+TEST_CASE("an unknown axis is answered with the nearest one") {
+  CHECK_THROWS_WITH_AS(parse_layout("dat=2"), doctest::Contains("did you mean \"data\""), UsageError);
+}

@@ -1,0 +1,115 @@
+#include "octavo/proof/equivalence.h"
+
+#include <doctest/doctest.h>
+
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+#include "octavo/dataset/random_batches.h"
+#include "proof/small_models.h"
+
+using namespace octavo;
+using octavo::testing::config_text;
+using octavo::testing::ConfigFile;
+
+namespace {
+
+TrainingRunOptions options_for(const std::string& layout, ElementType compute, const std::string& stash) {
+  TrainingRunOptions options;
+  options.layout = parse_layout(layout);
+  options.compute = compute;
+  options.trainer.stash = parse_stash_policy(stash);
+  options.trainer.schedule.peak = 1e-3;
+  return options;
+}
+
+void check_proof(const std::string& config, const std::string& layout, ElementType compute, const std::string& stash,
+                 std::int64_t batch, std::int64_t micro_batch, std::int64_t length = 13) {
+  CAPTURE(config);
+  CAPTURE(layout);
+  CAPTURE(stash);
+  CAPTURE(batch);
+  const ConfigFile file(config);
+  const ModelSource model(file.path(), 11);
+  const RandomBatches batches({model.spec().vocab_size, length, batch, 5});
+  TrainingRunOptions options = options_for(layout, compute, stash);
+  options.trainer.micro_batch = micro_batch;
+  TrainingRun run;
+  const ProofReport report = prove_equivalence(model, batches, options, &run);
+  INFO(report.to_string());
+  CHECK(report.passed());
+  const int idle = std::max<int>(0, options.layout.world_size() - static_cast<int>(batch));
+  CHECK(static_cast<int>(run.idle_ranks.size()) == idle);
+}
+
+}  // namespace
+
+TEST_CASE("N data-parallel ranks compute what one computes: loss, gradients, norm, weights") {
+  for (const char* zero : {"", ":zero1"}) {
+    for (const int degree : {2, 3, 4}) {
+      for (const std::int64_t batch : {1, 3}) {
+        check_proof(config_text("llama", 6, 2, false), cat("data=", degree, zero), ElementType::Float64, "keep", batch, 1);
+        check_proof(config_text("qwen3", 4, 1, true), cat("data=", degree, zero), ElementType::Float32, "keep", batch, 2);
+      }
+    }
+  }
+}
+
+TEST_CASE("every stash policy gives the same numbers") {
+  for (const char* stash : {"keep", "recompute", "attention", "qkv", "gate_up", "attention,qkv,gate_up"}) {
+    check_proof(config_text("llama", 4, 4, true), "data=2:zero1", ElementType::Float64, stash, 3, 1);
+    check_proof(config_text("qwen3", 6, 3, false), "data=2", ElementType::Float64, stash, 3, 2);
+  }
+}
+
+TEST_CASE("the stash policy does not change a bit of what one rank computes beyond rounding") {
+  const ConfigFile file(config_text("qwen3", 6, 3, false));
+  const ModelSource model(file.path(), 3);
+  const RandomBatches batches({model.spec().vocab_size, 17, 2, 5});
+  const TrainingRun kept = run_training(model, batches, options_for("", ElementType::Float64, "keep"), false);
+  const Tolerances limits = Tolerances::of(ElementType::Float64, 1e-3);
+  for (const char* stash : {"recompute", "attention", "qkv", "gate_up"}) {
+    CAPTURE(stash);
+    const ProofReport report =
+        compare_runs(run_training(model, batches, options_for("", ElementType::Float64, stash), false), kept, limits);
+    INFO(report.to_string());
+    CHECK(report.passed());
+  }
+}
+
+TEST_CASE("sequences of one token are legal") {
+  check_proof(config_text("llama", 4, 2, false), "data=2", ElementType::Float64, "recompute", 3, 1, 1 + 1);
+}
+
+TEST_CASE("the same layout twice is bitwise the same run") {
+  const ConfigFile file(config_text("llama", 6, 2, false));
+  const ModelSource model(file.path(), 3);
+  const RandomBatches batches({model.spec().vocab_size, 19, 4, 5});
+  for (const ElementType compute : {ElementType::Float32, ElementType::BFloat16}) {
+    for (const char* layout : {"data=3", "data=4:zero1"}) {
+      const TrainingRun first = run_training(model, batches, options_for(layout, compute, "keep"), false);
+      const TrainingRun second = run_training(model, batches, options_for(layout, compute, "keep"), false);
+      CHECK(first.losses == second.losses);
+      CHECK(first.gradients.values == second.gradients.values);
+      CHECK(first.weights.values == second.weights.values);
+      CHECK(first.replicas_agree);
+      CHECK(second.replicas_agree);
+    }
+  }
+}
+
+TEST_CASE("a proof in bfloat16 is refused") {
+  CHECK_THROWS_AS(Tolerances::of(ElementType::BFloat16, 1e-3), UsageError);
+}
+
+TEST_CASE("a wrong gradient is caught") {
+  const ConfigFile file(config_text("llama", 6, 2, false));
+  const ModelSource model(file.path(), 3);
+  const RandomBatches batches({model.spec().vocab_size, 19, 4, 5});
+  const TrainingRun right = run_training(model, batches, options_for("", ElementType::Float64, "keep"), false);
+  TrainingRun wrong = right;
+  wrong.gradients.values[3][0] += 1e-6;
+  CHECK_FALSE(compare_runs(wrong, right, Tolerances::of(ElementType::Float64, 1e-3)).passed());
+  wrong = right;
+  wrong.weights.values.back()[0] += 1e-2;
+  CHECK_FALSE(compare_runs(wrong, right, Tolerances::of(ElementType::Float64, 1e-3)).passed());
+}

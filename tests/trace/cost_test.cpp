@@ -1,0 +1,91 @@
+#include "octavo/trace/cost.h"
+
+#include <doctest/doctest.h>
+
+#include "octavo/base/error.h"
+
+namespace octavo {
+namespace {
+
+TEST_CASE("an all-reduce costs a reduce-scatter and an all-gather, in bytes and in steps") {
+  for (const Algorithm algorithm : {Algorithm::Direct, Algorithm::Ring}) {
+    for (int num_ranks = 1; num_ranks <= 9; ++num_ranks) {
+      const Bytes message = 720 * num_ranks;
+      const auto both = collective_cost(Collective::AllReduce, algorithm, num_ranks, message);
+      const auto scatter = collective_cost(Collective::ReduceScatter, algorithm, num_ranks, message);
+      const auto gather = collective_cost(Collective::AllGather, algorithm, num_ranks, message);
+      CHECK(both.sent == scatter.sent + gather.sent);
+      CHECK(both.steps == scatter.steps + gather.steps);
+    }
+  }
+}
+
+TEST_CASE("a group of one rank moves nothing") {
+  for (const Collective kind : kAllCollectives) {
+    CHECK(collective_cost(kind, Algorithm::Ring, 1, 1000).sent == 0);
+    CHECK(collective_cost(kind, Algorithm::Direct, 1, 1000).steps == 0);
+  }
+}
+
+TEST_CASE("both algorithms move the same bytes and the direct one needs no more steps") {
+  for (const Collective kind : kAllCollectives) {
+    for (int num_ranks = 1; num_ranks <= 9; ++num_ranks) {
+      const auto direct = collective_cost(kind, Algorithm::Direct, num_ranks, 1001);
+      const auto ring = collective_cost(kind, Algorithm::Ring, num_ranks, 1001);
+      CHECK(direct.sent == ring.sent);
+      CHECK(direct.steps <= ring.steps);
+    }
+  }
+}
+
+TEST_CASE("four ranks gather 4096 bytes by sending three quarters of them") {
+  CHECK(collective_cost(Collective::AllGather, Algorithm::Ring, 4, 4096).sent == 3072);
+  CHECK(collective_cost(Collective::AllReduce, Algorithm::Ring, 4, 4096).sent == 6144);
+  CHECK(collective_cost(Collective::AllReduce, Algorithm::Ring, 4, 4096).steps == 6);
+}
+
+TEST_CASE("a cost without ranks is an internal error") {
+  CHECK_THROWS_AS(collective_cost(Collective::AllGather, Algorithm::Ring, 0, 1), InternalError);
+}
+
+TEST_CASE("direct parts cover every message once, in order, on multiples of 32 elements") {
+  for (const std::int64_t count : {0, 1, 31, 32, 33, 64, 100, 1000, 4097}) {
+    for (int num_ranks = 1; num_ranks <= 7; ++num_ranks) {
+      std::int64_t next = 0;
+      for (int index = 0; index < num_ranks; ++index) {
+        const Part part = direct_part(count, num_ranks, index);
+        CHECK(part.begin == next);
+        CHECK(part.size() >= 0);
+        CHECK((part.size() == 0 || part.begin % 32 == 0));
+        next = part.end;
+      }
+      CHECK(next == count);
+    }
+  }
+}
+
+TEST_CASE("bytes copied by all ranks of an even message are the bytes of one phase") {
+  const int num_ranks = 4;
+  const std::int64_t num_elements = 4096, element_bytes = 4;
+  const auto total = [&](Collective kind) {
+    Bytes sum = 0;
+    for (int index = 0; index < num_ranks; ++index) {
+      sum += direct_copied_bytes({.kind = kind,
+                                  .num_ranks = num_ranks,
+                                  .index = index,
+                                  .num_elements = num_elements,
+                                  .element_bytes = element_bytes});
+    }
+    return sum;
+  };
+  const Bytes phase = (num_ranks - 1) * num_elements * element_bytes;
+  CHECK(total(Collective::AllReduce) == phase);  // the sums are read in place
+  CHECK(total(Collective::AllGather) == phase);
+  CHECK(total(Collective::AllToAll) == phase);
+  CHECK(total(Collective::Broadcast) == phase);
+  CHECK(total(Collective::ReduceScatter) == 0);
+  CHECK(total(Collective::Reduce) == 0);
+}
+
+}  // namespace
+}  // namespace octavo
