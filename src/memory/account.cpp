@@ -35,7 +35,7 @@ std::string MemorySnapshot::to_string() const {
   return join(parts, ", ");
 }
 
-MemoryAccount* MemoryAccount::create(Bytes limit) { return new MemoryAccount(limit); }
+AccountHandle MemoryAccount::create(Bytes limit) { return AccountHandle(new MemoryAccount(limit)); }
 
 void MemoryAccount::retain() { references_.fetch_add(1, std::memory_order_relaxed); }
 

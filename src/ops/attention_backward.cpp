@@ -2,6 +2,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 
 #include <algorithm>
+#include <numbers>
 
 #include "octavo/ops/attention.h"
 #include "ops/attention_checks.h"
@@ -124,7 +125,8 @@ class BackwardPass {
     // Padded queries: scores 0 and lse 0 make weights of 1, which meet rows of dout that are zero.
     std::fill_n(lse_, num_queries_, S(0));
     std::fill_n(delta_, num_queries_, S(0));
-    std::copy_n(data_of<S>(in_.forward.lse) + head * in_.q.size(0) + block.begin, block.rows, lse_);
+    const S* lse = data_of<S>(in_.forward.lse) + head * in_.q.size(0) + block.begin;
+    for (std::int64_t row = 0; row < block.rows; ++row) lse_[row] = lse[row] * std::numbers::log2e_v<S>;
     kernels::row_products<T>(dout, rows_of_head<T>(in_.forward.out, head, block.begin, end), width_, delta_);
   }
 
@@ -144,8 +146,8 @@ class BackwardPass {
     E* weights = mutable_data_of<E>(scratch_.weights_KN);
     E* dscores = mutable_data_of<E>(scratch_.dscores_left_KN);
     E* dscores_right = mutable_data_of<E>(scratch_.dscores_right_KN);
-    kernels::softmax_gradient<S, E>(scores, dweights, num_keys, num_queries_, scale_, lse_, delta_, weights, dscores,
-                                    dscores_right);
+    kernels::softmax_gradient<S, E>(scores, dweights, num_keys, num_queries_, scale_ * std::numbers::log2e_v<S>, lse_,
+                                    delta_, weights, dscores, dscores_right);
 
     const ProductShape to_keys{.m = num_keys, .n = width_, .k = num_queries_, .a_stride = num_queries_};
     block_product(to_keys, weights, data_of<E>(scratch_.dout_ND),
@@ -169,7 +171,8 @@ class BackwardPass {
   const S scale_;
   const std::int64_t width_;
   std::int64_t stripe_begin_ = 0, stripe_end_ = 0, stripe_padded_ = 0, num_queries_ = 0;
-  S lse_[kQueryBlock], delta_[kQueryBlock];
+  S lse_[kQueryBlock];  // in units of log 2
+  S delta_[kQueryBlock];
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "octavo/ops/attention.h"
 #include "ops/attention_checks.h"
@@ -44,7 +45,13 @@ class ForwardPass {
  public:
   ForwardPass(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionResult& result,
               const ForwardScratch& scratch, double scale)
-      : q_(q), k_(k), v_(v), result_(result), scratch_(scratch), scale_(static_cast<S>(scale)), width_(q.size(2)) {}
+      : q_(q),
+        k_(k),
+        v_(v),
+        result_(result),
+        scratch_(scratch),
+        scale_(static_cast<S>(scale * std::numbers::log2e)),
+        width_(q.size(2)) {}
 
   void run(std::span<const QueryBlock> blocks) {
     std::fill_n(mutable_data_of<S>(result_.lse), result_.lse.numel(), -std::numeric_limits<S>::infinity());
@@ -118,7 +125,7 @@ class ForwardPass {
         old_part[row] = 1;
         continue;
       }
-      const S here = highest_[row] + std::log(sum_[row]);
+      const S here = (highest_[row] + std::log2(sum_[row])) * std::numbers::ln2_v<S>;
       const S before = lse[row];
       const S above = std::max(here, before);
       const S merged = above + std::log(std::exp(here - above) + std::exp(before - above));
@@ -146,7 +153,7 @@ class ForwardPass {
   const at::Tensor &q_, &k_, &v_;
   const AttentionResult& result_;
   const ForwardScratch& scratch_;
-  const S scale_;
+  const S scale_;  // of the scores, in units of log 2
   const std::int64_t width_;
   std::int64_t stripe_begin_ = 0, stripe_end_ = 0, stripe_padded_ = 0, num_queries_ = 0;
   S highest_[kQueryBlock], sum_[kQueryBlock], correction_[kQueryBlock];

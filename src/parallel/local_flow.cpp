@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "octavo/ops/accumulate.h"
 #include "octavo/ops/embedding.h"
 
 namespace octavo {
@@ -28,7 +29,7 @@ class LocalTrip final : public Trip {
     if (gradient.scalar_type() == a.scalar_type()) {
       gradient.addmm_(a.t(), b);
     } else {  // libtorch has no product of bfloat16 factors that adds into float32
-      gradient.add_(at::mm(a.t(), b));
+      ops::accumulate_(gradient, at::mm(a.t(), b));
     }
   }
 
@@ -40,7 +41,7 @@ class LocalTrip final : public Trip {
   }
 
   void add_common(int common, const at::Tensor& gradient) override {
-    store_.gradient(common_slab(common)).select(0, 0).add_(gradient);
+    ops::accumulate_(store_.gradient(common_slab(common)).select(0, 0), gradient);
   }
 
  private:

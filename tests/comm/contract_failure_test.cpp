@@ -75,7 +75,8 @@ TEST_CASE("a late rank is named when the deadline has passed, and the group stay
       at::Tensor x = at::ones({10});
       if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
       const std::string text = comm_error_of([&] { group->all_reduce(x, kPurpose).wait(); });
-      expect_part(text, "all_reduce #1 over data waited 0.2 s for rank 1");
+      expect_part(text, "all_reduce #1 over data waited 0.");
+      expect_part(text, " s for rank 1");
       expect_part(text, "Restart from the last checkpoint.");
       (void)comm_error_of([&] { group->all_reduce(x, kPurpose).wait(); });
     };

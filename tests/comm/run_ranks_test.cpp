@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "octavo/base/error.h"
 
@@ -33,7 +35,6 @@ TEST_CASE("every rank has its number and its own ledger") {
     seen += 1 << (8 * world.rank());
     CHECK(world.size() == 3);
     const auto group = all_ranks(world);
-    for (int round = 0; round < world.rank(); ++round) (void)world.ledger().rows();
     group->all_reduce(at::ones({4}), Purpose::Loss).wait();
     REQUIRE(world.ledger().rows().size() == 1);
     CHECK(world.ledger().rows()[0].count == 1);
@@ -71,14 +72,14 @@ TEST_CASE("waiting is booked on the rank that waited") {
     const auto group = all_ranks(world);
     group->barrier();
     world.ledger().reset();
-    if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     group->all_reduce(at::ones({4}), Purpose::Gradients).wait();
     const LedgerRow row = world.ledger().rows()[0];
     if (world.rank() == 0) {
-      CHECK(row.waited > 0.05);
-      CHECK(row.skew > 0.05);  // the peer was late: skew, not exposed communication
+      CHECK(row.waited > 0.15);
+      CHECK(row.skew > 0.15);  // the peer was late: skew, not exposed communication
     } else {
-      CHECK(row.waited < 0.05);
+      CHECK(row.waited < 0.15);
     }
   });
 }

@@ -52,19 +52,36 @@ TEST_CASE("the gate of no tokens is legal") {
   CHECK(ops::swiglu_backward(nothing, nothing, nothing).dup.sizes() == nothing.sizes());
 }
 
-TEST_CASE("the kernels' exponential is within 2 ulp") {
-  double worst_ulp = 0;
-  for (double x = -87.3; x < 88.3; x += 0.00137) {
+namespace {
+
+/// The largest error of `approximate` against `exact` over [low, high], in units of the last place.
+template <class Approximate, class Exact>
+double worst_ulp(double low, double high, Approximate&& approximate, Exact&& exact) {
+  double worst = 0;
+  for (double x = low; x < high; x += 0.00137) {
     const float argument = static_cast<float>(x);
-    const double exact = std::exp(static_cast<double>(argument));
-    const float rounded = static_cast<float>(exact);
+    const double expected = exact(static_cast<double>(argument));
+    const float rounded = static_cast<float>(expected);
     const double ulp = std::nextafter(rounded, INFINITY) - static_cast<double>(rounded);
-    worst_ulp = std::max(worst_ulp, std::abs(ops::kernels::exponential(argument) - exact) / ulp);
+    worst = std::max(worst, std::abs(approximate(argument) - expected) / ulp);
   }
-  CHECK(worst_ulp < 2.0);
-  CHECK(ops::kernels::exponential(-INFINITY) == 0.0f);
-  CHECK(ops::kernels::exponential(0.0f) == 1.0f);
-  CHECK(std::isnan(ops::kernels::exponential(NAN)));
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("the kernels' exponentials are within 2 ulp") {
+  using ops::kernels::exponential;
+  using ops::kernels::power_of_two;
+  const auto ours = [](float x) { return static_cast<double>(exponential(x)); };
+  const auto ours_of_two = [](float x) { return static_cast<double>(power_of_two(x)); };
+  CHECK(worst_ulp(-87.3, 88.3, ours, [](double x) { return std::exp(x); }) < 2.0);
+  CHECK(worst_ulp(-125.9, 126.9, ours_of_two, [](double x) { return std::exp2(x); }) < 2.0);
+  for (const auto& function : {+[](float x) { return exponential(x); }, +[](float x) { return power_of_two(x); }}) {
+    CHECK(function(-INFINITY) == 0.0f);
+    CHECK(function(0.0f) == 1.0f);
+    CHECK(std::isnan(function(NAN)));
+  }
 }
 
 TEST_CASE("the kernels round to bfloat16 as libtorch does") {

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,8 +29,11 @@ struct MemorySnapshot {
 /// may be freed by another thread than the one that is charged for it.
 class MemoryAccount {
  public:
+  struct Release {
+    void operator()(MemoryAccount* account) const { account->release(); }
+  };
   /// `limit`: bytes that live tensors may not exceed together; 0 = none.
-  static MemoryAccount* create(Bytes limit = 0);
+  static std::unique_ptr<MemoryAccount, Release> create(Bytes limit = 0);
   void retain();
   void release();  // the last release deletes the account
 
@@ -52,6 +56,8 @@ class MemoryAccount {
   mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   MemorySnapshot live_, peak_;
 };
+
+using AccountHandle = std::unique_ptr<MemoryAccount, MemoryAccount::Release>;
 
 /// Charges this thread's allocations to `account` while it lives. The account must outlive it.
 class ChargeTo {

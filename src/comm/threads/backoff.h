@@ -15,7 +15,7 @@ class Backoff {
   /// Spins, then yields the core, then sleeps for ever longer up to 100 us. True once it is past spinning, when
   /// the caller has time to look at clocks.
   bool pause() {
-    constexpr int kSpins = 200, kYields = 2000;
+    constexpr int kSpins = 64, kYields = 2000;  // a pause is 10 to 70 ns, a yield to nobody about 500 ns
     ++num_pauses_;
     if (num_pauses_ <= kSpins) {
       relax();

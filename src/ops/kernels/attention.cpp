@@ -1,6 +1,7 @@
 #include "ops/kernels/attention.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -25,26 +26,26 @@ inline std::int64_t right_index(std::int64_t k, std::int64_t n, std::int64_t num
   return k * num_columns + n;
 }
 
-/// The upper half of a float, rounded to nearest even. A NaN comes out as one, unless all of its bits are set.
-inline std::uint32_t rounded_half(float value) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  return (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+/// The bits of a float whose upper half is the nearest bfloat16 (ties away from zero: they are rare, and the sign
+/// decides their direction). A NaN stays one, unless all of its bits are set.
+inline std::uint32_t rounded_bits(float value) {
+  return std::bit_cast<std::uint32_t>(value) + 0x8000u;
 }
 
-/// As store(), in fewer instructions.
+/// As store(), in fewer instructions; ties as in rounded_bits().
 template <class S>
-inline void store_finite(S& place, S value) {
+inline void store_rounded(S& place, S value) {
   place = value;
 }
-inline void store_finite(Bf16& place, float value) {
-  place.bits = static_cast<std::uint16_t>(rounded_half(value));
+inline void store_rounded(Bf16& place, float value) {
+  place.bits = static_cast<std::uint16_t>(rounded_bits(value) >> 16);
 }
 
 using Word [[gnu::may_alias]] = std::uint32_t;  // two neighbours of a right operand of Bf16
 
 /// Column n of an even row of a right operand and of the odd row after it; `rows` is where the even one begins.
 inline void store_pair(Bf16* rows, std::int64_t, std::int64_t n, float even, float odd) {
-  reinterpret_cast<Word*>(rows)[n] = rounded_half(even) | (rounded_half(odd) << 16);
+  reinterpret_cast<Word*>(rows)[n] = (rounded_bits(even) >> 16) | (rounded_bits(odd) & 0xffff0000u);
 }
 template <class S>
 inline void store_pair(S* rows, std::int64_t num_columns, std::int64_t n, S even, S odd) {
@@ -85,11 +86,18 @@ OCTAVO_LOOPS void pack_right(StridedRows<T> rows, std::int64_t width, std::int64
 
 template <class T, class E>
 OCTAVO_LOOPS void pack_right_transposed(StridedRows<T> rows, std::int64_t width, std::int64_t num_padded, E* y) {
-  for (std::int64_t row = 0; row < num_padded; ++row) {
-    const T* x_row = rows.data + row * rows.stride;
-    for (std::int64_t d = 0; d < width; ++d) {
-      y[right_index<E>(d, row, num_padded)] = row < rows.count ? converted<E>(x_row[d]) : E{};
+  if constexpr (std::is_same_v<E, Bf16>) {
+    // A pair of the operand is a pair of neighbours in its row: move them as one word.
+    Word* words = reinterpret_cast<Word*>(y);
+    for (std::int64_t pair = 0; pair < width / 2; ++pair) {
+      Word* target = words + pair * num_padded;
+      for (std::int64_t row = 0; row < rows.count; ++row) {
+        std::memcpy(target + row, rows.data + row * rows.stride + 2 * pair, sizeof(Word));
+      }
+      std::fill(target + rows.count, target + num_padded, 0u);
     }
+  } else {
+    pack_left_transposed<T, E>(rows, width, num_padded, y);
   }
 }
 
@@ -121,9 +129,9 @@ OCTAVO_LOOPS void softmax_step(S* scores, std::int64_t num_keys, std::int64_t nu
     const S before = highest[n];
     const S now = scale * reference[n] > before ? scale * reference[n] : before;
     highest[n] = now;
-    // A query that has seen nothing yet: any finite reference keeps exp(-inf - reference) at zero instead of NaN.
+    // A query that has seen nothing yet: any finite reference keeps 2^(-inf - reference) at zero instead of NaN.
     reference[n] = now == kNothing ? S(0) : now;
-    correction[n] = exponential(before - reference[n]);
+    correction[n] = power_of_two(before - reference[n]);
   }
   for (std::int64_t k = 0; k < num_keys; k += 2) {
     S* even = scores + k * num_queries;
@@ -131,8 +139,8 @@ OCTAVO_LOOPS void softmax_step(S* scores, std::int64_t num_keys, std::int64_t nu
     E* target = weights + k * num_queries;
 #pragma omp simd
     for (std::int64_t n = 0; n < num_queries; ++n) {
-      const S upper = exponential(scale * even[n] - reference[n]);
-      const S lower = exponential(scale * odd[n] - reference[n]);
+      const S upper = power_of_two(scale * even[n] - reference[n]);
+      const S lower = power_of_two(scale * odd[n] - reference[n]);
       total[n] += upper + lower;
       store_pair(target, num_queries, n, upper, lower);
     }
@@ -157,14 +165,14 @@ OCTAVO_LOOPS void softmax_gradient(const S* scores, const S* dweights, std::int6
     const std::int64_t odd = even + num_queries;
 #pragma omp simd
     for (std::int64_t n = 0; n < num_queries; ++n) {
-      const S upper = exponential(scale * scores[even + n] - lse[n]);
-      const S lower = exponential(scale * scores[odd + n] - lse[n]);
+      const S upper = power_of_two(scale * scores[even + n] - lse[n]);
+      const S lower = power_of_two(scale * scores[odd + n] - lse[n]);
       const S d_upper = upper * (dweights[even + n] - delta[n]);
       const S d_lower = lower * (dweights[odd + n] - delta[n]);
-      store_finite(weights[even + n], upper);
-      store_finite(weights[odd + n], lower);
-      store_finite(dscores_left[even + n], d_upper);
-      store_finite(dscores_left[odd + n], d_lower);
+      store_rounded(weights[even + n], upper);
+      store_rounded(weights[odd + n], lower);
+      store_rounded(dscores_left[even + n], d_upper);
+      store_rounded(dscores_left[odd + n], d_lower);
       if constexpr (std::is_same_v<E, Bf16>) store_pair(dscores_right + even, num_queries, n, d_upper, d_lower);
     }
   }

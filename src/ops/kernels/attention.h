@@ -43,9 +43,9 @@ template <class S>
 void mask_scores(S* scores, std::int64_t num_keys, std::int64_t num_queries, std::int64_t first_key, std::int64_t end,
                  std::int64_t diagonal);
 
-/// One step of the online softmax. highest, sum [N] are brought up to date; correction [N] is what everything summed
-/// before must be multiplied by; weights <- exp(scale * scores - highest) as right operand [K, N] (may be `scores`).
-/// scale > 0; K even; N at most kMaxColumns.
+/// One step of the online softmax, in units of log 2. highest, sum [N] are brought up to date; correction [N] is what
+/// everything summed before must be multiplied by; weights <- 2^(scale * scores - highest) as right operand [K, N] (may
+/// be `scores`). scale > 0; K even; N at most kMaxColumns.
 template <class S, class E>
 void softmax_step(S* scores, std::int64_t num_keys, std::int64_t num_queries, S scale, S* highest, S* sum,
                   S* correction, E* weights);
@@ -54,7 +54,7 @@ void softmax_step(S* scores, std::int64_t num_keys, std::int64_t num_queries, S 
 template <class S>
 void correct_columns(S* sums, std::int64_t width, std::int64_t num_queries, const S* correction);
 
-/// weights <- exp(scale * scores - lse) as left operand [K, N] (may be `scores`);
+/// weights <- 2^(scale * scores - lse) as left operand [K, N] (may be `scores`);
 /// dscores = weights * (dweights - delta), as left operand (may be `dweights`) and as right operand (the same place as
 /// the left one unless E is Bf16). lse, delta [N]. K even; N at most kMaxColumns.
 template <class S, class E>

@@ -1,0 +1,182 @@
+// What a training step reaches, strategy by strategy, on the shapes of the design's measurements: model FLOP/s over the
+// matmul peak of this run, tokens/s, peak memory and waiting. Strategies alternate step by step, so that a slow minute
+// of the machine meets all of them.
+#include <ATen/ATen.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <iostream>
+
+#include "octavo/base/text.h"
+#include "octavo/comm/record/record_world.h"
+#include "octavo/dataset/random_batches.h"
+#include "octavo/spec/flops.h"
+#include "octavo/train/matmul_peak.h"
+#include "octavo/train/rank_session.h"
+#include "octavo/train/trainer.h"
+
+namespace octavo {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A: hidden 512, 8 layers; B: hidden 1024, 4 layers. KV heads 4 of 64, vocabulary 4096, untied.
+ModelSpec shape(const std::string& name) {
+  const bool is_a = name == "A";
+  ModelSpec model;
+  model.model_type = "llama";
+  model.hidden_size = is_a ? 512 : 1024;
+  model.vocab_size = 4096;
+  for (int layer = 0; layer < (is_a ? 8 : 4); ++layer) {
+    model.layers.push_back({AttentionSpec{is_a ? 8 : 16, 4, 64, false, {}}, GatedMlpSpec{is_a ? 2048 : 4096}});
+  }
+  return model;
+}
+
+struct Strategy {
+  std::string name, layout, stash;
+  ElementType compute = ElementType::Float32;
+  bool alone = false;  // two ranks that do not talk: what two ranks could reach at best
+};
+
+struct Figures {
+  std::vector<double> seconds;
+  MemorySnapshot peak;
+  double waited = 0;  // seconds per step, rank 0
+};
+
+/// One strategy as one rank sees it.
+class Side {
+ public:
+  Side(const Strategy& strategy, const ModelSpec& model, const ParamTable& table, World& world, std::int64_t length)
+      : strategy_(strategy), layout_(parse_layout(strategy.layout)) {
+    const bool takes_part = strategy.alone || world.rank() < layout_.world_size();
+    if (!takes_part) return;
+    // One rank, or ranks that do not talk, need no peers.
+    if (strategy.alone || layout_.world_size() == 1) {
+      own_world_ = make_record_world(0, 1);
+      if (strategy.alone) layout_ = parse_layout("");
+    }
+    World& my_world = own_world_ ? *own_world_ : world;
+    world_ = &my_world;
+    batches_ = std::make_unique<RandomBatches>(
+        RandomBatches::Config{model.vocab_size, length, layout_.world_size(), 1});
+    store_ = std::make_unique<ParamStore>(table, place(table, layout_, my_world.rank()), strategy.compute, at::kCPU, true);
+    store_->load([](const Parameter& parameter, std::int64_t, std::span<double> rows) {
+      std::fill(rows.begin(), rows.end(), parameter.shape.size() == 1 ? 1.0 : 0.01);
+    });
+    TrainerConfig config;
+    config.stash = parse_stash_policy(strategy.stash);
+    trainer_ = std::make_unique<Trainer>(model, layout_, my_world, *store_, config);
+  }
+
+  void step(std::int64_t number, MemoryAccount& memory, Figures& figures, bool measured, bool speaks) {
+    if (!trainer_) return;
+    memory.reset_peak();
+    world_->ledger().reset();
+    const Bytes before = memory.live().total;
+    const auto begin = Clock::now();
+    trainer_->step(*batches_, number);
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (!measured || !speaks) return;
+    figures.seconds.push_back(seconds);
+    figures.peak = memory.peak();
+    figures.peak.total += own_state() - before;
+    for (const LedgerRow& row : world_->ledger().rows()) figures.waited += row.waited;
+  }
+
+ private:
+  /// Every strategy's state is alive at once; a step's own peak is what it adds, and its own state.
+  Bytes own_state() const {
+    const StateBytes bytes = state_bytes(store_->placement(), strategy_.compute);
+    return bytes.weights + bytes.gradients + bytes.optimizer;
+  }
+
+  Strategy strategy_;
+  Layout layout_;
+  std::unique_ptr<World> own_world_;
+  World* world_ = nullptr;
+  std::unique_ptr<RandomBatches> batches_;
+  std::unique_ptr<ParamStore> store_;
+  std::unique_ptr<Trainer> trainer_;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void run_shape(const std::string& name, std::int64_t length, int rounds, bool with_bf16) {
+  const ModelSpec model = shape(name);
+  const ParamTable table(model);
+  std::vector<Strategy> strategies = {{"1 rank, keep", "", "keep"},
+                                      {"1 rank, recompute", "", "recompute"},
+                                      {"1 rank, attention", "", "attention"},
+                                      {"2 ranks alone, keep", "data=2", "keep", ElementType::Float32, true},
+                                      {"data=2, keep", "data=2", "keep"},
+                                      {"data=2:zero1, keep", "data=2:zero1", "keep"}};
+  if (with_bf16) strategies.push_back({"1 rank, keep, bf16", "", "keep", ElementType::BFloat16});
+  std::vector<Figures> figures(strategies.size());
+  std::array<std::vector<double>, 2> peak_alone, peak_shared, peak_bf16;
+  run_session({.num_ranks = 2, .threads_per_rank = 1, .deadline = std::chrono::seconds(600)}, [&](RankSession& session) {
+    const int rank = session.world.rank();
+    const DeviceMesh mesh({{Axis::Data, 2}});
+    const auto everyone = session.world.split(mesh, kAllAxes);
+    std::vector<std::unique_ptr<Side>> sides;
+    for (const Strategy& strategy : strategies) {
+      sides.push_back(std::make_unique<Side>(strategy, model, table, session.world, length));
+    }
+    for (int round = 0; round <= rounds; ++round) {
+      everyone->barrier();
+      if (rank == 0) peak_alone[0].push_back(measure_matmul_peak(ElementType::Float32, 0.1));
+      if (rank == 0 && with_bf16) peak_bf16[0].push_back(measure_matmul_peak(ElementType::BFloat16, 0.1));
+      everyone->barrier();
+      peak_shared[rank].push_back(measure_matmul_peak(ElementType::Float32, 0.1));
+      for (std::size_t i = 0; i < sides.size(); ++i) {
+        everyone->barrier();
+        sides[i]->step(round, session.memory, figures[i], round > 0, rank == 0);
+      }
+    }
+  });
+  const double alone = median(peak_alone[0]), shared = median(peak_shared[0]) + median(peak_shared[1]);
+  std::cout << "\nshape " << name << ", " << length << " tokens per rank; matmul peak " << fixed(alone / 1e9, 1)
+            << " GFLOP/s on one core, " << fixed(shared / 1e9, 1) << " on two at once\n"
+            << "strategy               step ms   tokens/s   of matmul peak   peak MB   waiting ms\n";
+  const double flops = training_flops(model, std::array{length});
+  for (std::size_t i = 0; i < strategies.size(); ++i) {
+    const int ranks = strategies[i].alone ? 2 : parse_layout(strategies[i].layout).world_size();
+    const double seconds = median(figures[i].seconds);
+    double peak = ranks == 2 ? shared : alone;
+    if (strategies[i].compute == ElementType::BFloat16) peak = median(peak_bf16[0]);
+    char line[160];
+    std::snprintf(line, sizeof(line), "%-22s %7.1f %10.0f %15.1f%% %9.1f %12.1f\n", strategies[i].name.c_str(), seconds * 1e3,
+                  ranks * length / seconds, 100 * ranks * flops / seconds / peak,
+                  static_cast<double>(figures[i].peak.total) / 1e6,
+                  1e3 * figures[i].waited / static_cast<double>(figures[i].seconds.size()));
+    std::cout << line;
+  }
+  const double ideal = median(figures[3].seconds);
+  std::cout << "data=2 reaches " << fixed(100 * ideal / median(figures[4].seconds), 1) << "% of two ranks alone, zero1 "
+            << fixed(100 * ideal / median(figures[5].seconds), 1) << "%\n";
+}
+
+}  // namespace
+}  // namespace octavo
+
+int main(int argc, char** argv) {
+  CLI::App app("Training steps, strategy by strategy");
+  std::vector<std::string> shapes = {"A", "B"};
+  std::vector<std::int64_t> lengths = {512, 2048, 8192};
+  int rounds = 3;
+  bool bf16 = false;
+  app.add_option("--shape", shapes, "A, B")->check(CLI::IsMember({"A", "B"}));
+  app.add_option("--tokens", lengths, "Tokens per rank and step")->check(CLI::PositiveNumber);
+  app.add_option("--rounds", rounds, "Measured rounds after the first")->check(CLI::PositiveNumber);
+  app.add_flag("--bf16", bf16, "One more row in bfloat16");
+  CLI11_PARSE(app, argc, argv);
+  for (const std::string& shape : shapes) {
+    for (const std::int64_t length : lengths) octavo::run_shape(shape, length, rounds, bf16);
+  }
+}
