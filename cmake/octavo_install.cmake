@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 get_property(octavo_installed GLOBAL PROPERTY OCTAVO_COMPONENTS)
 install(TARGETS ${octavo_installed} EXPORT octavoTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET octavo_program)  # installed where it is made; it finds libtorch where it was built against it
-  set_target_properties(octavo_program PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  set_target_properties(octavo_program PROPERTIES INSTALL_RPATH ${TORCH_INSTALL_PREFIX}/lib)
 endif()
 
 set(octavo_header_folders ${OCTAVO_CORE_FOLDERS})  # comm/threads has private headers only

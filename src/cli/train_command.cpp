@@ -110,7 +110,7 @@ struct Job {
     }
     if (arguments.warmup < 0) arguments.warmup = std::min<std::int64_t>(100, arguments.steps / 10);
     if (arguments.min_learning_rate < 0) arguments.min_learning_rate = arguments.learning_rate / 10;
-    if (arguments.valid_every == 0) arguments.valid_every = std::max<std::int64_t>(1, arguments.steps / 4);
+    if (arguments.valid_every == 0) arguments.valid_every = (arguments.steps + 3) / 4;
   }
 };
 

@@ -27,8 +27,8 @@ std::vector<QueryBlock> plan_attention(std::span<const AttentionPiece> pieces) {
     for (; block != blocks.end() && block->begin < piece.q_begin + piece.q_len; ++block) {
       // Bottom right: the piece's last query sees all k_len keys.
       const std::int64_t diagonal = piece.causal ? k_end - piece.q_len + (block->begin - piece.q_begin) + 1 : k_end;
-      block->segments.push_back({piece.k_begin, std::min(k_end, diagonal + block->rows - 1), diagonal});
-      if (!piece.causal) block->segments.back().end = k_end;
+      const std::int64_t visible_end = piece.causal ? std::min(k_end, diagonal + block->rows - 1) : k_end;
+      block->segments.push_back({piece.k_begin, visible_end, diagonal});
     }
   }
   std::erase_if(blocks, [](const QueryBlock& block) { return block.segments.empty(); });

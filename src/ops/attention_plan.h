@@ -11,7 +11,7 @@
 namespace octavo::ops {
 
 inline constexpr std::int64_t kQueryBlock = 64;   // queries of a block at most
-inline constexpr std::int64_t kKeyBlock = 512;    // keys that are multiplied at once at most
+inline constexpr std::int64_t kKeyBlock = 256;    // keys that are multiplied at once at most
 inline constexpr std::int64_t kKeyStripe = 4096;  // keys that are packed at once: bounds the scratch memory
 inline constexpr std::int64_t kPadding = 16;      // blocks are padded to multiples of it; divides the three above
 

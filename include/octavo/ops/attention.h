@@ -18,21 +18,24 @@ struct AttentionPiece {
 };
 
 struct AttentionResult {
-  at::Tensor out;  // [T, A, D], dtype of q; zero for queries in no piece
+  at::Tensor out;  // [T, A, D], contiguous, dtype of q; zero for queries in no piece
   at::Tensor lse;  // [A, T] (contiguous), float32 (float64 for float64); -inf for queries in no piece
 };
 
 /// q [T, A, D], k and v [S, G, D]; rows and heads may be strided, the last dimension is contiguous. Scores are scaled
-/// by `scale` (1/sqrt(D) in the models here). Local.
+/// by `scale` > 0 (1/sqrt(D) in the models here). They exist in small blocks only; sums are float32 (float64) whatever
+/// the dtype. Scratch: two copies of at most 4096 keys of one KV head, five in the backward, allocated by libtorch and
+/// so counted; on the meta device the same is allocated and nothing computed. Local, in the calling thread alone.
+/// Throws InternalError if shapes or pieces do not fit.
 AttentionResult attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                   std::span<const AttentionPiece> pieces, double scale);
 
 struct AttentionGradient {
-  at::Tensor dq;  // [T, A, D]
+  at::Tensor dq;  // [T, A, D]; all three contiguous, in the dtype of q
   at::Tensor dk;  // [S, G, D]
   at::Tensor dv;  // [S, G, D]
 };
-/// Takes the merged out and lse of the forward.
+/// Takes out and lse of the forward, whichever form computed them. Scratch as there.
 AttentionGradient attention_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k,
                                      const at::Tensor& v, const AttentionResult& forward,
                                      std::span<const AttentionPiece> pieces, double scale);
