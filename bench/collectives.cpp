@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "octavo/base/text.h"
-#include "octavo/comm/threads/run_ranks.h"
+#include "octavo/comm/run_ranks.h"
 
 namespace octavo {
 namespace {

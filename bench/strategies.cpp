@@ -61,9 +61,10 @@ class Side {
     }
     World& my_world = own_world_ ? *own_world_ : world;
     world_ = &my_world;
-    batches_ = std::make_unique<RandomBatches>(
-        RandomBatches::Config{model.vocab_size, length, layout_.world_size(), 1});
-    store_ = std::make_unique<ParamStore>(table, place(table, layout_, my_world.rank()), strategy.compute, at::kCPU, true);
+    batches_ =
+        std::make_unique<RandomBatches>(RandomBatches::Config{model.vocab_size, length, layout_.world_size(), 1});
+    store_ =
+        std::make_unique<ParamStore>(table, place(table, layout_, my_world.rank()), strategy.compute, at::kCPU, true);
     store_->load([](const Parameter& parameter, std::int64_t, std::span<double> rows) {
       std::fill(rows.begin(), rows.end(), parameter.shape.size() == 1 ? 1.0 : 0.01);
     });
@@ -111,35 +112,34 @@ double median(std::vector<double> values) {
 void run_shape(const std::string& name, std::int64_t length, int rounds, bool with_bf16) {
   const ModelSpec model = shape(name);
   const ParamTable table(model);
-  std::vector<Strategy> strategies = {{"1 rank, keep", "", "keep"},
-                                      {"1 rank, recompute", "", "recompute"},
-                                      {"1 rank, attention", "", "attention"},
-                                      {"2 ranks alone, keep", "data=2", "keep", ElementType::Float32, true},
-                                      {"data=2, keep", "data=2", "keep"},
-                                      {"data=2:zero1, keep", "data=2:zero1", "keep"}};
+  std::vector<Strategy> strategies = {
+      {"1 rank, keep", "", "keep"},           {"1 rank, recompute", "", "recompute"},
+      {"1 rank, attention", "", "attention"}, {"2 ranks alone, keep", "data=2", "keep", ElementType::Float32, true},
+      {"data=2, keep", "data=2", "keep"},     {"data=2:zero1, keep", "data=2:zero1", "keep"}};
   if (with_bf16) strategies.push_back({"1 rank, keep, bf16", "", "keep", ElementType::BFloat16});
   std::vector<Figures> figures(strategies.size());
   std::array<std::vector<double>, 2> peak_alone, peak_shared, peak_bf16;
-  run_session({.num_ranks = 2, .threads_per_rank = 1, .deadline = std::chrono::seconds(600)}, [&](RankSession& session) {
-    const int rank = session.world.rank();
-    const DeviceMesh mesh({{Axis::Data, 2}});
-    const auto everyone = session.world.split(mesh, kAllAxes);
-    std::vector<std::unique_ptr<Side>> sides;
-    for (const Strategy& strategy : strategies) {
-      sides.push_back(std::make_unique<Side>(strategy, model, table, session.world, length));
-    }
-    for (int round = 0; round <= rounds; ++round) {
-      everyone->barrier();
-      if (rank == 0) peak_alone[0].push_back(measure_matmul_peak(ElementType::Float32, 0.1));
-      if (rank == 0 && with_bf16) peak_bf16[0].push_back(measure_matmul_peak(ElementType::BFloat16, 0.1));
-      everyone->barrier();
-      peak_shared[rank].push_back(measure_matmul_peak(ElementType::Float32, 0.1));
-      for (std::size_t i = 0; i < sides.size(); ++i) {
-        everyone->barrier();
-        sides[i]->step(round, session.memory, figures[i], round > 0, rank == 0);
-      }
-    }
-  });
+  run_session({.num_ranks = 2, .threads_per_rank = 1, .deadline = std::chrono::seconds(600)},
+              [&](RankSession& session) {
+                const int rank = session.world.rank();
+                const DeviceMesh mesh({{Axis::Data, 2}});
+                const auto everyone = session.world.split(mesh, kAllAxes);
+                std::vector<std::unique_ptr<Side>> sides;
+                for (const Strategy& strategy : strategies) {
+                  sides.push_back(std::make_unique<Side>(strategy, model, table, session.world, length));
+                }
+                for (int round = 0; round <= rounds; ++round) {
+                  everyone->barrier();
+                  if (rank == 0) peak_alone[0].push_back(measure_matmul_peak(ElementType::Float32, 0.1));
+                  if (rank == 0 && with_bf16) peak_bf16[0].push_back(measure_matmul_peak(ElementType::BFloat16, 0.1));
+                  everyone->barrier();
+                  peak_shared[rank].push_back(measure_matmul_peak(ElementType::Float32, 0.1));
+                  for (std::size_t i = 0; i < sides.size(); ++i) {
+                    everyone->barrier();
+                    sides[i]->step(round, session.memory, figures[i], round > 0, rank == 0);
+                  }
+                }
+              });
   const double alone = median(peak_alone[0]), shared = median(peak_shared[0]) + median(peak_shared[1]);
   std::cout << "\nshape " << name << ", " << length << " tokens per rank; matmul peak " << fixed(alone / 1e9, 1)
             << " GFLOP/s on one core, " << fixed(shared / 1e9, 1) << " on two at once\n"
@@ -151,8 +151,8 @@ void run_shape(const std::string& name, std::int64_t length, int rounds, bool wi
     double peak = ranks == 2 ? shared : alone;
     if (strategies[i].compute == ElementType::BFloat16) peak = median(peak_bf16[0]);
     char line[160];
-    std::snprintf(line, sizeof(line), "%-22s %7.1f %10.0f %15.1f%% %9.1f %12.1f\n", strategies[i].name.c_str(), seconds * 1e3,
-                  ranks * length / seconds, 100 * ranks * flops / seconds / peak,
+    std::snprintf(line, sizeof(line), "%-22s %7.1f %10.0f %15.1f%% %9.1f %12.1f\n", strategies[i].name.c_str(),
+                  seconds * 1e3, ranks * length / seconds, 100 * ranks * flops / seconds / peak,
                   static_cast<double>(figures[i].peak.total) / 1e6,
                   1e3 * figures[i].waited / static_cast<double>(figures[i].seconds.size()));
     std::cout << line;

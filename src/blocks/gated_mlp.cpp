@@ -15,7 +15,8 @@ class GatedMlp final : public Block {
     return ops::rms_norm(x_TH, weights[mlp_panels::kNorm], norm_eps_);
   }
 
-  Projected project(const at::Tensor& shared_TH, UnitRange, const WeightRefs& weights, BlockContext& context) const override {
+  Projected project(const at::Tensor& shared_TH, UnitRange, const WeightRefs& weights,
+                    BlockContext& context) const override {
     std::vector<at::Tensor> kept = context.stash.kept("gate_up");
     kept.resize(2);
     const at::Tensor gate = ops::linear(shared_TH, weights[mlp_panels::kGate], kept[0]);
@@ -24,7 +25,8 @@ class GatedMlp final : public Block {
     return {ops::swiglu(gate, up)};
   }
 
-  at::Tensor mix(const Projected& projected, UnitRange, const WeightRefs& weights, BlockContext& context) const override {
+  at::Tensor mix(const Projected& projected, UnitRange, const WeightRefs& weights,
+                 BlockContext& context) const override {
     return ops::linear_out(projected[0], weights[mlp_panels::kDown], !context.stash.recomputing());
   }
 

@@ -21,15 +21,21 @@ std::int64_t tokens_per_chunk(std::int64_t vocabulary, std::int64_t element_byte
 
 }  // namespace
 
-at::Tensor embed(const at::Tensor& ids, WeightTrip& trip) { return trip.look_up(0, kRows, ids); }
+at::Tensor embed(const at::Tensor& ids, WeightTrip& trip) {
+  return trip.look_up(0, kRows, ids);
+}
 
-void embed_backward(const at::Tensor& ids, const at::Tensor& dx, WeightTrip& trip) { trip.add_rows(0, kRows, ids, dx); }
+void embed_backward(const at::Tensor& ids, const at::Tensor& dx, WeightTrip& trip) {
+  trip.add_rows(0, kRows, ids, dx);
+}
 
 at::Tensor Head::final_norm(const at::Tensor& x, WeightTrip& trip) const {
   return ops::rms_norm_forward(x, trip.common(kNorm), norm_eps_).y;
 }
 
-at::Tensor Head::logits(const at::Tensor& normed, WeightTrip& trip) const { return at::mm(normed, trip.panel(0, kRows).t()); }
+at::Tensor Head::logits(const at::Tensor& normed, WeightTrip& trip) const {
+  return at::mm(normed, trip.panel(0, kRows).t());
+}
 
 Head::Result Head::loss(const at::Tensor& x, const at::Tensor& labels, WeightTrip& trip) const {
   return run(x, labels, nullptr, trip);
@@ -40,7 +46,8 @@ Head::Result Head::loss_and_gradient(const at::Tensor& x, const at::Tensor& labe
   return run(x, labels, &gradient_scale, trip);
 }
 
-Head::Result Head::run(const at::Tensor& x, const at::Tensor& labels, const double* gradient_scale, WeightTrip& trip) const {
+Head::Result Head::run(const at::Tensor& x, const at::Tensor& labels, const double* gradient_scale,
+                       WeightTrip& trip) const {
   const at::Tensor weight = trip.panel(0, kRows), norm_weight = trip.common(kNorm);
   const std::int64_t tokens = x.size(0), chunk = tokens_per_chunk(weight.size(0), weight.element_size());
   const ops::RmsNormResult normed = ops::rms_norm_forward(x, norm_weight, norm_eps_);

@@ -48,7 +48,8 @@ std::vector<std::string> with_config_file(const CLI::App& program, std::vector<s
     if (arguments[i].rfind("--config=", 0) == 0) file = arguments[i].substr(9);
   }
   if (file.empty() || arguments.empty()) return arguments;
-  const auto commands = program.get_subcommands([&](const CLI::App* command) { return command->get_name() == arguments.front(); });
+  const auto commands =
+      program.get_subcommands([&](const CLI::App* command) { return command->get_name() == arguments.front(); });
   if (commands.empty()) return arguments;
   const CLI::App* command = commands.front();
   const std::vector<std::string> known = option_names(*command);

@@ -26,7 +26,8 @@ int run_eval(const EvalArguments& arguments) {
   const Layout layout = arguments.ranks.parsed_layout();
   const ElementType dtype = arguments.ranks.parsed_dtype();
   const SessionOptions session_options = arguments.ranks.session(layout);
-  if (arguments.max_sequences < 0) throw UsageError(cat("[cli] --sequences ", arguments.max_sequences, ": use 0 for all"));
+  if (arguments.max_sequences < 0)
+    throw UsageError(cat("[cli] --sequences ", arguments.max_sequences, ": use 0 for all"));
   const ModelSource model(arguments.model.path, arguments.seed);
   const TokenSource tokens(arguments.data);
   check_vocabulary(tokens, model.spec());
@@ -47,11 +48,16 @@ int run_eval(const EvalArguments& arguments) {
   });
   const std::int64_t predicted = batches.num_labels(0);
   if (arguments.json_output) {
-    std::cout << nlohmann::json{{"loss", loss}, {"perplexity", std::exp(loss)}, {"tokens", predicted}, {"sequences", wanted}}.dump(2)
+    std::cout << nlohmann::json{{"loss", loss},
+                                {"perplexity", std::exp(loss)},
+                                {"tokens", predicted},
+                                {"sequences", wanted}}
+                     .dump(2)
               << "\n";
   } else {
-    std::cout << "loss " << fixed(loss, 5) << ", perplexity " << fixed(std::exp(loss), 3) << " over " << with_commas(predicted)
-              << " tokens in " << with_commas(wanted) << " sequences of " << arguments.sequence_length << "\n";
+    std::cout << "loss " << fixed(loss, 5) << ", perplexity " << fixed(std::exp(loss), 3) << " over "
+              << with_commas(predicted) << " tokens in " << with_commas(wanted) << " sequences of "
+              << arguments.sequence_length << "\n";
   }
   return 0;
 }

@@ -61,7 +61,8 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return "[" + join(sizes, ", ") + "]";
 }
 
-void print_json(const ModelSource& model, const ParamTable& table, const Layout& layout, const std::vector<RankView>& ranks) {
+void print_json(const ModelSource& model, const ParamTable& table, const Layout& layout,
+                const std::vector<RankView>& ranks) {
   json out = {{"model_type", model.spec().model_type},
               {"parameters", num_parameters(model.spec())},
               {"layout", layout.to_string()},
@@ -72,15 +73,14 @@ void print_json(const ModelSource& model, const ParamTable& table, const Layout&
     for (const AxisSize& axis : layout.mesh.axes()) {
       coordinate[std::string(axis_name(axis.axis))] = layout.mesh.index(view.rank, axis.axis);
     }
-    out["ranks"].push_back({{"rank", view.rank},
-                            {"coordinates", coordinate},
-                            {"bytes",
-                             {{"weights", view.bytes.weights},
-                              {"gradients", view.bytes.gradients},
-                              {"optimizer", view.bytes.optimizer}}},
-                            {"parts", parts_to_json(table, view.placement)},
-                            {"primary", to_json(view.placement.primary)},
-                            {"optimized", to_json(view.placement.optimized)}});
+    out["ranks"].push_back(
+        {{"rank", view.rank},
+         {"coordinates", coordinate},
+         {"bytes",
+          {{"weights", view.bytes.weights}, {"gradients", view.bytes.gradients}, {"optimizer", view.bytes.optimizer}}},
+         {"parts", parts_to_json(table, view.placement)},
+         {"primary", to_json(view.placement.primary)},
+         {"optimized", to_json(view.placement.optimized)}});
   }
   for (const Parameter& parameter : table.parameters()) {
     out["table"].push_back({{"name", parameter.name},
@@ -92,8 +92,8 @@ void print_json(const ModelSource& model, const ParamTable& table, const Layout&
   std::cout << out.dump(2) << "\n";
 }
 
-void print_text(const ModelSource& model, const ParamTable& table, const Layout& layout, const std::vector<RankView>& ranks,
-                bool intervals) {
+void print_text(const ModelSource& model, const ParamTable& table, const Layout& layout,
+                const std::vector<RankView>& ranks, bool intervals) {
   std::cout << model.spec().model_type << ", " << with_commas(num_parameters(model.spec())) << " parameters in "
             << table.parameters().size() << " tensors; "
             << (model.has_weights() ? "every weight read: finite, shapes and names as the config says"
@@ -167,8 +167,9 @@ void add_layout_command(CLI::App& program, Runner& run) {
   command->add_flag("--intervals", arguments->intervals, "List parameters, panels and intervals");
   add_json_option(*command, arguments->json_output);
   command->add_option("--config", "A TOML file with options of this command under the same names");
-  command->footer("For a folder every weight is read and checked; for a config.json only the config.\n"
-                  "Example: octavo layout DIR --layout data=2:zero1 --dtype bf16");
+  command->footer(
+      "For a folder every weight is read and checked; for a config.json only the config.\n"
+      "Example: octavo layout DIR --layout data=2:zero1 --dtype bf16");
   command->callback([arguments, &run] { run = [arguments] { return run_layout(*arguments); }; });
 }
 

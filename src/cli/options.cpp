@@ -13,7 +13,9 @@
 namespace octavo::cli {
 namespace {
 
-int num_cores() { return std::max(1u, std::thread::hardware_concurrency()); }
+int num_cores() {
+  return std::max(1u, std::thread::hardware_concurrency());
+}
 
 }  // namespace
 
@@ -23,7 +25,9 @@ void add_model_option(CLI::App& command, ModelOption& option, bool required) {
   if (required) flag->required();
 }
 
-void add_json_option(CLI::App& command, bool& json) { command.add_flag("--json", json, "Print JSON for programs"); }
+void add_json_option(CLI::App& command, bool& json) {
+  command.add_flag("--json", json, "Print JSON for programs");
+}
 
 void add_rank_options(CLI::App& command, RankOptionsText& options) {
   command.add_option("--layout", options.layout, "Axes and degrees, as \"data=4\" or \"data=2:zero1\"; none: one rank");
@@ -40,8 +44,8 @@ void add_rank_options(CLI::App& command, RankOptionsText& options) {
 
 Bytes parse_bytes(const std::string& text, const std::string& option) {
   static const std::vector<std::pair<std::string, double>> kUnits = {
-      {"kib", 1024.0}, {"mib", 1048576.0}, {"gib", 1073741824.0}, {"kb", 1e3}, {"mb", 1e6},
-      {"gb", 1e9},     {"b", 1.0},         {"", 1.0}};
+      {"kib", 1024.0}, {"mib", 1048576.0}, {"gib", 1073741824.0}, {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9},
+      {"b", 1.0},      {"", 1.0}};
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   std::string unit(end, text.data() + text.size() - end);
@@ -73,8 +77,9 @@ SessionOptions RankOptionsText::session(const Layout& parsed) const {
 std::string RankOptionsText::oversubscription(const Layout& parsed) const {
   const int threads = session(parsed).threads_per_rank * parsed.world_size();
   if (threads <= num_cores()) return "";
-  return cat(parsed.world_size(), parsed.world_size() == 1 ? " rank" : " ranks", " x ", session(parsed).threads_per_rank,
-             " threads share ", num_cores(), " cores: times are not those of a core each");
+  return cat(parsed.world_size(), parsed.world_size() == 1 ? " rank" : " ranks", " x ",
+             session(parsed).threads_per_rank, " threads share ", num_cores(),
+             " cores: times are not those of a core each");
 }
 
 void check_vocabulary(const TokenSource& tokens, const ModelSpec& model) {

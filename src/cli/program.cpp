@@ -19,21 +19,25 @@ int fail(ExitCode code, const std::string& message) {
 }
 
 /// CLI11 explains in several lines; the first says it.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
 
 int parse_and_run(const std::vector<std::string>& arguments) {
-  CLI::App program("Octavo lays a language model out over many ranks, says what that costs, runs it, and shows that what "
-                   "ran is what was planned.",
-                   "octavo");
+  CLI::App program(
+      "Octavo lays a language model out over many ranks, says what that costs, runs it, and shows that what "
+      "ran is what was planned.",
+      "octavo");
   cli::Runner run;
   program.set_version_flag("--version", cli::version_text);
   program.require_subcommand(0, 1);
   program.get_formatter()->column_width(28);
-  program.footer("Examples:\n"
-                 "  octavo train --model config.json --data text.txt --layout data=4 --steps 200\n"
-                 "  octavo verify --model DIR --layout data=2:zero1\n"
-                 "  octavo layout DIR --layout data=2\n"
-                 "`octavo COMMAND --help` lists the options of a command.");
+  program.footer(
+      "Examples:\n"
+      "  octavo train --model config.json --data text.txt --layout data=4 --steps 200\n"
+      "  octavo verify --model DIR --layout data=2:zero1\n"
+      "  octavo layout DIR --layout data=2\n"
+      "`octavo COMMAND --help` lists the options of a command.");
   cli::add_train_command(program, run);
   cli::add_eval_command(program, run);
   cli::add_verify_command(program, run);
@@ -73,9 +77,11 @@ int run_program(const std::vector<std::string>& arguments) {
   } catch (const CommError& error) {
     return fail(kRankLost, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(kCheckFailed, "[memory] the machine has no memory left; use a smaller micro-batch or --stash recompute");
+    return fail(kCheckFailed,
+                "[memory] the machine has no memory left; use a smaller micro-batch or --stash recompute");
   } catch (const c10::Error& error) {
-    return fail(kOurBug, std::string("this is a bug of octavo, please report it: ") + first_line(error.what_without_backtrace()));
+    return fail(kOurBug, std::string("this is a bug of octavo, please report it: ") +
+                             first_line(error.what_without_backtrace()));
   } catch (const std::exception& error) {
     return fail(kOurBug, std::string("this is a bug of octavo, please report it: ") + first_line(error.what()));
   }

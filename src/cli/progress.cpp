@@ -9,13 +9,15 @@
 
 namespace octavo::cli {
 
-Progress::Progress(std::int64_t total, bool quiet) : total_(total), quiet_(quiet), terminal_(isatty(STDOUT_FILENO) == 1) {}
+Progress::Progress(std::int64_t total, bool quiet)
+    : total_(total), quiet_(quiet), terminal_(isatty(STDOUT_FILENO) == 1) {}
 
 void Progress::update(std::int64_t done, const std::string& text) {
   if (quiet_) return;
   if (!terminal_) {
     const std::int64_t every = std::max<std::int64_t>(1, total_ / 10);
-    if (done == 1 || done % every == 0 || done == total_) std::cout << "step " << done << "/" << total_ << "  " << text << std::endl;
+    if (done == 1 || done % every == 0 || done == total_)
+      std::cout << "step " << done << "/" << total_ << "  " << text << std::endl;
     return;
   }
   const auto now = std::chrono::steady_clock::now();
@@ -23,8 +25,8 @@ void Progress::update(std::int64_t done, const std::string& text) {
   last_ = now;
   constexpr int kWidth = 24;
   const int filled = static_cast<int>(kWidth * done / std::max<std::int64_t>(1, total_));
-  std::cout << "\r\033[K[" << std::string(filled, '#') << std::string(kWidth - filled, '.') << "] " << done << "/" << total_
-            << "  " << text << std::flush;
+  std::cout << "\r\033[K[" << std::string(filled, '#') << std::string(kWidth - filled, '.') << "] " << done << "/"
+            << total_ << "  " << text << std::flush;
   drawn_ = true;
 }
 

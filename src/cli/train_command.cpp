@@ -25,7 +25,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 struct TrainArguments {
   ModelOption model;
@@ -33,7 +35,8 @@ struct TrainArguments {
   RankOptionsText ranks;
   std::int64_t steps = 100, batch = 0, sequence_length = 0, micro_batch = 0, warmup = -1, valid_every = 0, sample = 0;
   std::int64_t valid_sequences = 32;
-  double learning_rate = 1e-3, min_learning_rate = -1, weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, clip = 1.0;
+  double learning_rate = 1e-3, min_learning_rate = -1, weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8,
+         clip = 1.0;
   double temperature = 0.7;
   std::uint64_t seed = 0;
   bool no_overlap = false, json_output = false;
@@ -63,7 +66,8 @@ struct Job {
     check_positive();
     check_vocabulary(tokens, model.spec());
     fill_defaults();
-    batches = std::make_unique<Batches>(tokens, Batches::Config{arguments.sequence_length, arguments.batch, arguments.seed});
+    batches =
+        std::make_unique<Batches>(tokens, Batches::Config{arguments.sequence_length, arguments.batch, arguments.seed});
     if (!arguments.valid.empty()) {
       valid_tokens.emplace(arguments.valid);
       check_vocabulary(*valid_tokens, model.spec());
@@ -82,7 +86,9 @@ struct Job {
   }
 
  private:
-  std::int64_t valid_limit() const { return ValidationBatches(*valid_tokens, arguments.sequence_length, 1).num_sequences(); }
+  std::int64_t valid_limit() const {
+    return ValidationBatches(*valid_tokens, arguments.sequence_length, 1).num_sequences();
+  }
 
   void check_positive() const {
     const auto refuse_below = [](const char* option, double value, double least) {
@@ -173,15 +179,19 @@ class RankRun {
     const double loss = trainer_.evaluate(*job_.valid, job_.valid_steps);
     if (rank_ != 0) return;
     summary_.valid_losses.emplace_back(step, loss);
-    progress_.note(cat("  validation after step ", step, ": loss ", fixed(loss, 4), ", perplexity ", fixed(std::exp(loss), 2)));
+    progress_.note(
+        cat("  validation after step ", step, ": loss ", fixed(loss, 4), ", perplexity ", fixed(std::exp(loss), 2)));
   }
 
   void write_metrics(const StepReport& report, double seconds) {
     if (job_.arguments.metrics.empty()) return;
     if (!metrics_.is_open()) metrics_.open(job_.arguments.metrics, std::ios::app);
-    metrics_ << nlohmann::json{{"step", report.step},   {"loss", report.loss},
-                               {"gradient_norm", report.gradient_norm}, {"learning_rate", report.learning_rate},
-                               {"seconds", seconds},    {"tokens_per_second", tokens_per_step() / seconds}}
+    metrics_ << nlohmann::json{{"step", report.step},
+                               {"loss", report.loss},
+                               {"gradient_norm", report.gradient_norm},
+                               {"learning_rate", report.learning_rate},
+                               {"seconds", seconds},
+                               {"tokens_per_second", tokens_per_step() / seconds}}
                     .dump()
              << std::endl;
     if (!metrics_) throw UsageError(cat("[cli] --metrics ", job_.arguments.metrics, " cannot be written"));
@@ -192,10 +202,11 @@ class RankRun {
     if (job_.arguments.sample == 0) return;
     std::vector<std::int64_t> prompt(job_.arguments.prompt.begin(), job_.arguments.prompt.end());
     for (std::int64_t& id : prompt) id &= 0xff;
-    const std::vector<std::int64_t> text =
-        sample(trainer_.decoder(), prompt,
-               {.num_tokens = job_.arguments.sample, .temperature = job_.arguments.temperature, .seed = job_.arguments.seed,
-                .max_context = job_.arguments.sequence_length});
+    const std::vector<std::int64_t> text = sample(trainer_.decoder(), prompt,
+                                                  {.num_tokens = job_.arguments.sample,
+                                                   .temperature = job_.arguments.temperature,
+                                                   .seed = job_.arguments.seed,
+                                                   .max_context = job_.arguments.sequence_length});
     summary_.sample = readable(text);
   }
 
@@ -230,15 +241,16 @@ int run_train(const TrainArguments& arguments) {
   summary.out = job.arguments.out;
   if (!arguments.json_output) {
     std::cout << job.model.spec().model_type << ", " << with_commas(summary.num_parameters) << " parameters, "
-              << (job.model.has_weights() ? "weights from " + arguments.model.path : std::string("random weights")) << "; "
-              << job.layout.world_size() << (job.layout.world_size() == 1 ? " rank" : " ranks")
+              << (job.model.has_weights() ? "weights from " + arguments.model.path : std::string("random weights"))
+              << "; " << job.layout.world_size() << (job.layout.world_size() == 1 ? " rank" : " ranks")
               << (summary.layout.empty() ? "" : " (" + summary.layout + ")") << ", " << summary.dtype << ", "
               << job.arguments.steps << " steps of " << job.arguments.batch << " x " << job.arguments.sequence_length
               << " tokens, stash " << summary.stash << std::endl;
     const std::string shared = arguments.ranks.oversubscription(job.layout);
     if (!shared.empty()) std::cout << "note: " << shared << std::endl;
     if (job.tokens.vocab_size() == 256 && job.model.has_weights()) {
-      std::cout << "note: " << arguments.data << " is read as bytes (256 ids); for a model with a tokenizer make a token file with "
+      std::cout << "note: " << arguments.data
+                << " is read as bytes (256 ids); for a model with a tokenizer make a token file with "
                 << "tools/tokenize.py" << std::endl;
     }
   }
@@ -274,7 +286,8 @@ void add_train_command(CLI::App& program, Runner& run) {
   command->add_option("--beta2", a.beta2, "AdamW")->capture_default_str();
   command->add_option("--eps", a.eps, "AdamW")->capture_default_str();
   command->add_option("--clip", a.clip, "Largest global gradient norm; 0: no clipping")->capture_default_str();
-  command->add_option("--seed", a.seed, "Of random weights, the order of the data and the sample")->capture_default_str();
+  command->add_option("--seed", a.seed, "Of random weights, the order of the data and the sample")
+      ->capture_default_str();
   command->add_option("--metrics", a.metrics, "A file that gets a JSON line per step");
   command->add_option("--sample", a.sample, "Tokens of generated text at the end")->capture_default_str();
   command->add_option("--prompt", a.prompt, "What the sample starts from, as bytes")->capture_default_str();
@@ -282,10 +295,11 @@ void add_train_command(CLI::App& program, Runner& run) {
   command->add_flag("--no-overlap", a.no_overlap, "Reduce gradients after backward instead of during it");
   add_rank_options(*command, a.ranks);
   add_json_option(*command, a.json_output);
-  command->footer("Examples:\n"
-                  "  octavo train --model config.json --data text.txt --valid other.txt --layout data=4 --steps 200\n"
-                  "  octavo train --model DIR --data tokens.bin --layout data=2:zero1 --dtype bf16 --stash recompute\n"
-                  "  octavo train --config run.toml --steps 1000");
+  command->footer(
+      "Examples:\n"
+      "  octavo train --model config.json --data text.txt --valid other.txt --layout data=4 --steps 200\n"
+      "  octavo train --model DIR --data tokens.bin --layout data=2:zero1 --dtype bf16 --stash recompute\n"
+      "  octavo train --config run.toml --steps 1000");
   command->callback([arguments, &run] { run = [arguments] { return run_train(*arguments); }; });
 }
 

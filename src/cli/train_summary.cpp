@@ -42,22 +42,27 @@ double TrainSummary::median_step() const {
   return sorted[sorted.size() / 2];
 }
 
-double TrainSummary::matmul_peak() const { return std::accumulate(matmul_peaks.begin(), matmul_peaks.end(), 0.0); }
+double TrainSummary::matmul_peak() const {
+  return std::accumulate(matmul_peaks.begin(), matmul_peaks.end(), 0.0);
+}
 
 std::string TrainSummary::to_text() const {
   const double rate = flops_per_step / median_step();
-  std::string text = cat("\nmedian step ", format_seconds(median_step()), ", ",
-                         with_commas(static_cast<std::int64_t>(tokens_per_step / median_step())), " tokens/s, ",
-                         format_flop_rate(rate), " of the model = ", fixed(100 * rate / matmul_peak(), 1), "% of ",
-                         format_flop_rate(matmul_peak()), " that matmul reaches here (", dtype, ", measured at the start)\n");
+  std::string text =
+      cat("\nmedian step ", format_seconds(median_step()), ", ",
+          with_commas(static_cast<std::int64_t>(tokens_per_step / median_step())), " tokens/s, ",
+          format_flop_rate(rate), " of the model = ", fixed(100 * rate / matmul_peak(), 1), "% of ",
+          format_flop_rate(matmul_peak()), " that matmul reaches here (", dtype, ", measured at the start)\n");
   text += cat("start-up ", format_seconds(startup_seconds), "\n");
   text += cat("training loss ", fixed(losses.front(), 4), " -> ", fixed(losses.back(), 4));
   if (!valid_losses.empty()) {
-    text += cat("; validation loss ", fixed(valid_losses.front().second, 4), " -> ", fixed(valid_losses.back().second, 4));
+    text +=
+        cat("; validation loss ", fixed(valid_losses.front().second, 4), " -> ", fixed(valid_losses.back().second, 4));
   }
   text += "\n\npeak memory per rank\n";
   std::vector<std::string> header = {"rank", "total"};
-  for (int c = 0; c < kNumMemoryCategories; ++c) header.emplace_back(memory_category_name(static_cast<MemoryCategory>(c)));
+  for (int c = 0; c < kNumMemoryCategories; ++c)
+    header.emplace_back(memory_category_name(static_cast<MemoryCategory>(c)));
   Table memory(header);
   for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
     std::vector<std::string> row = {cat(rank), format_bytes(peaks[rank].total)};
@@ -73,8 +78,8 @@ std::string TrainSummary::to_text() const {
     if (idle[rank]) without.push_back(cat(rank));
   }
   if (!without.empty()) {
-    text += cat("\nnote: fewer sequences than ranks; rank ", join(without, ", "), " was idle. Use --batch ", idle.size(),
-                " or more\n");
+    text += cat("\nnote: fewer sequences than ranks; rank ", join(without, ", "), " was idle. Use --batch ",
+                idle.size(), " or more\n");
   }
   if (!sample.empty()) text += cat("\nsample\n------\n", sample, "\n------\n");
   return text + cat("\nmodel written to ", out, "\n");
@@ -97,7 +102,8 @@ std::string TrainSummary::to_json() const {
                    {"out", out},
                    {"sample", sample}};
   out_json["validation"] = json::array();
-  for (const auto& [step, loss] : valid_losses) out_json["validation"].push_back({{"after_step", step}, {"loss", loss}});
+  for (const auto& [step, loss] : valid_losses)
+    out_json["validation"].push_back({{"after_step", step}, {"loss", loss}});
   for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
     json by_category = json::object();
     for (int c = 0; c < kNumMemoryCategories; ++c) {
@@ -105,12 +111,20 @@ std::string TrainSummary::to_json() const {
     }
     json moved = json::array();
     for (const LedgerRow& row : ledgers[rank]) {
-      moved.push_back({{"group", row.group}, {"purpose", purpose_name(row.purpose)}, {"kind", collective_name(row.kind)},
-                       {"count", row.count}, {"logical_bytes", row.logical}, {"copied_bytes", row.copied},
-                       {"waited_seconds", row.waited}, {"skew_seconds", row.skew}});
+      moved.push_back({{"group", row.group},
+                       {"purpose", purpose_name(row.purpose)},
+                       {"kind", collective_name(row.kind)},
+                       {"count", row.count},
+                       {"logical_bytes", row.logical},
+                       {"copied_bytes", row.copied},
+                       {"waited_seconds", row.waited},
+                       {"skew_seconds", row.skew}});
     }
-    out_json["ranks"].push_back({{"rank", rank}, {"peak_bytes", peaks[rank].total}, {"peak_by_category", by_category},
-                                 {"idle", idle[rank] != 0}, {"moved", moved}});
+    out_json["ranks"].push_back({{"rank", rank},
+                                 {"peak_bytes", peaks[rank].total},
+                                 {"peak_by_category", by_category},
+                                 {"idle", idle[rank] != 0},
+                                 {"moved", moved}});
   }
   return out_json.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

@@ -27,10 +27,18 @@ int print(const ProofReport& report, const TrainingRun& run, const std::string& 
   if (as_json) {
     nlohmann::json rows = nlohmann::json::array();
     for (const ProofRow& row : report.rows) {
-      rows.push_back({{"quantity", row.quantity}, {"distance", row.distance}, {"limit", row.limit}, {"measure", row.measure},
-                      {"worst_tensor", row.worst_tensor}, {"passed", row.passed}});
+      rows.push_back({{"quantity", row.quantity},
+                      {"distance", row.distance},
+                      {"limit", row.limit},
+                      {"measure", row.measure},
+                      {"worst_tensor", row.worst_tensor},
+                      {"passed", row.passed}});
     }
-    std::cout << nlohmann::json{{"what", what}, {"passed", report.passed()}, {"rows", rows}, {"idle_ranks", run.idle_ranks}}.dump(2)
+    std::cout << nlohmann::json{{"what", what},
+                                {"passed", report.passed()},
+                                {"rows", rows},
+                                {"idle_ranks", run.idle_ranks}}
+                     .dump(2)
               << "\n";
   } else {
     std::cout << what << "\n" << report.to_string();
@@ -59,8 +67,9 @@ TrainingRunOptions options_of(const VerifyArguments& arguments) {
 int verify_reference(const VerifyArguments& arguments) {
   const TrainingRunOptions options = options_of(arguments);
   const ProofReport report = compare_with_reference(arguments.reference, options);
-  return print(report, {}, cat(arguments.reference, " against its stored numbers, layout ",
-                               options.layout.to_string().empty() ? "one rank" : options.layout.to_string()),
+  return print(report, {},
+               cat(arguments.reference, " against its stored numbers, layout ",
+                   options.layout.to_string().empty() ? "one rank" : options.layout.to_string()),
                arguments.json_output);
 }
 
@@ -73,8 +82,8 @@ int verify_model(const VerifyArguments& arguments) {
   std::unique_ptr<TokenSource> tokens;
   std::unique_ptr<BatchSource> batches;
   if (arguments.data.empty()) {
-    batches = std::make_unique<RandomBatches>(
-        RandomBatches::Config{model.spec().vocab_size, length, batch, arguments.seed});
+    batches =
+        std::make_unique<RandomBatches>(RandomBatches::Config{model.spec().vocab_size, length, batch, arguments.seed});
   } else {
     tokens = std::make_unique<TokenSource>(arguments.data);
     check_vocabulary(*tokens, model.spec());
@@ -82,10 +91,11 @@ int verify_model(const VerifyArguments& arguments) {
   }
   TrainingRun run;
   const ProofReport report = prove_equivalence(model, *batches, options, &run);
-  return print(report, run,
-               cat(options.layout.world_size(), " ranks (", options.layout.to_string(), ") against one: ", options.num_steps,
-                   " steps of ", batch, " sequences of ", length, " tokens, ", element_type_name(options.compute)),
-               arguments.json_output);
+  return print(
+      report, run,
+      cat(options.layout.world_size(), " ranks (", options.layout.to_string(), ") against one: ", options.num_steps,
+          " steps of ", batch, " sequences of ", length, " tokens, ", element_type_name(options.compute)),
+      arguments.json_output);
 }
 
 int run_verify(const VerifyArguments& arguments) {
@@ -114,10 +124,11 @@ void add_verify_command(CLI::App& program, Runner& run) {
   command->add_option("--seed", arguments->seed, "Of random weights and tokens")->capture_default_str();
   add_rank_options(*command, arguments->ranks);
   add_json_option(*command, arguments->json_output);
-  command->footer("Examples:\n"
-                  "  octavo verify --model DIR --layout data=4:zero1\n"
-                  "  octavo verify --model config.json --layout data=3 --dtype fp64 --stash recompute\n"
-                  "  octavo verify --reference tests/data/cases/qwen3 --layout data=2");
+  command->footer(
+      "Examples:\n"
+      "  octavo verify --model DIR --layout data=4:zero1\n"
+      "  octavo verify --model config.json --layout data=3 --dtype fp64 --stash recompute\n"
+      "  octavo verify --reference tests/data/cases/qwen3 --layout data=2");
   command->callback([arguments, &run] { run = [arguments] { return run_verify(*arguments); }; });
 }
 

@@ -1,4 +1,4 @@
-#include "octavo/comm/threads/run_ranks.h"
+#include "octavo/comm/run_ranks.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

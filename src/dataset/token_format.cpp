@@ -160,7 +160,7 @@ IdType npy_type(const std::string& descr, const std::string& name) {
 TokenLayout parse_token_file(std::span<const std::byte> file, const std::string& name) {
   if (!starts_with(file, kMagic)) {
     throw UsageError(cat("[dataset] ", name, " is no token file (it does not begin with ", kMagic,
-                         "); make one with tools/make_tokens.py, or give a text file another ending"));
+                         "); make one with tools/tokenize.py, or give a text file another ending"));
   }
   if (file.size() < kHeaderBytes) {
     throw UsageError(cat("[dataset] ", name, " is truncated: a token file's header has ", kHeaderBytes,

@@ -36,9 +36,9 @@ std::vector<std::int64_t> sample(Decoder& decoder, std::vector<std::int64_t> tok
     batch.lengths = {seen};
     const at::Tensor last_1H = decoder.hidden(batch).narrow(0, seen - 1, 1);
     const at::Tensor logits_V = decoder.logits(last_1H).select(0, 0);
-    tokens.push_back(options.temperature > 0
-                         ? draw(logits_V, options.temperature, random.uniform(static_cast<std::uint64_t>(tokens.size())))
-                         : logits_V.argmax().item<std::int64_t>());
+    tokens.push_back(options.temperature > 0 ? draw(logits_V, options.temperature,
+                                                    random.uniform(static_cast<std::uint64_t>(tokens.size())))
+                                             : logits_V.argmax().item<std::int64_t>());
   }
   return tokens;
 }

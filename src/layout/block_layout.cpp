@@ -57,11 +57,12 @@ std::vector<BlockLayout> block_layouts(const ModelSpec& model) {
     std::visit([&](const GatedMlpSpec& spec) { blocks.push_back(mlp_layout(spec, model.hidden_size, layer)); },
                model.layers[layer].ffn);
   }
-  blocks.push_back({"head",
-                    BlockKind::Head,
-                    model.vocab_size,
-                    {{"rows", model.hidden_size, false, {{model.tied_embeddings ? kEmbeddingName : "lm_head.weight", 1}}}},
-                    {{"norm", "model.norm.weight", model.hidden_size}}});
+  blocks.push_back(
+      {"head",
+       BlockKind::Head,
+       model.vocab_size,
+       {{"rows", model.hidden_size, false, {{model.tied_embeddings ? kEmbeddingName : "lm_head.weight", 1}}}},
+       {{"norm", "model.norm.weight", model.hidden_size}}});
   return blocks;
 }
 

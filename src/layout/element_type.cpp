@@ -7,9 +7,12 @@ namespace octavo {
 
 std::string_view element_type_name(ElementType type) {
   switch (type) {
-    case ElementType::Float32: return "fp32";
-    case ElementType::BFloat16: return "bf16";
-    case ElementType::Float64: return "fp64";
+    case ElementType::Float32:
+      return "fp32";
+    case ElementType::BFloat16:
+      return "bf16";
+    case ElementType::Float64:
+      return "fp64";
   }
   throw InternalError("[layout] unknown element type");
 }
@@ -23,9 +26,12 @@ ElementType parse_element_type(std::string_view name) {
 
 Bytes element_bytes(ElementType type) {
   switch (type) {
-    case ElementType::Float32: return 4;
-    case ElementType::BFloat16: return 2;
-    case ElementType::Float64: return 8;
+    case ElementType::Float32:
+      return 4;
+    case ElementType::BFloat16:
+      return 2;
+    case ElementType::Float64:
+      return 8;
   }
   throw InternalError("[layout] unknown element type");
 }

@@ -13,17 +13,21 @@ namespace {
 /// The options of an axis: sets of which one word may be chosen; the first of a set is its default.
 std::vector<std::vector<std::string>> option_sets(Axis axis) {
   switch (axis) {
-    case Axis::Data: return {{"zero0", "zero1"}};
+    case Axis::Data:
+      return {{"zero0", "zero1"}};
     case Axis::Pipeline:
     case Axis::Expert:
     case Axis::Sequence:
     case Axis::Fold:
-    case Axis::Tensor: return {};
+    case Axis::Tensor:
+      return {};
   }
   throw InternalError("[layout] unknown axis");
 }
 
-bool is_built(Axis axis) { return axis == Axis::Data; }
+bool is_built(Axis axis) {
+  return axis == Axis::Data;
+}
 
 Axis parse_axis(const std::string& name, std::string_view text) {
   if (auto axis = axis_from_name(name)) return *axis;

@@ -20,8 +20,15 @@ ParamTable::ParamTable(const ModelSpec& model) : blocks_(block_layouts(model)) {
     for (const PanelLayout& panel : blocks_[b].panels) add_panel(model, b, panel);
     for (const CommonLayout& common : blocks_[b].commons) {
       common_slabs_[b].push_back(static_cast<int>(slabs_.size()));
-      parameters_.push_back({common.parameter, {common.size}, static_cast<int>(slabs_.size()), 1, 0, 1, false,
-                             {Initializer::Kind::Ones, 0}, {Axis::Data}});
+      parameters_.push_back({common.parameter,
+                             {common.size},
+                             static_cast<int>(slabs_.size()),
+                             1,
+                             0,
+                             1,
+                             false,
+                             {Initializer::Kind::Ones, 0},
+                             {Axis::Data}});
       add_slab(cat(blocks_[b].name, ".", common.name), b, 1, common.size, true);
     }
   }
@@ -58,8 +65,15 @@ void ParamTable::add_panel(const ModelSpec& model, int block, const PanelLayout&
     const std::int64_t rows = units * section.rows_per_unit;
     std::vector<std::int64_t> shape = {rows, panel.width};
     if (panel.transposed) std::swap(shape[0], shape[1]);
-    parameters_.push_back({section.parameter, shape, slab, panel.rows_per_unit(), first_row, section.rows_per_unit,
-                           panel.transposed, {Initializer::Kind::Normal, model.initializer_range}, {Axis::Data}});
+    parameters_.push_back({section.parameter,
+                           shape,
+                           slab,
+                           panel.rows_per_unit(),
+                           first_row,
+                           section.rows_per_unit,
+                           panel.transposed,
+                           {Initializer::Kind::Normal, model.initializer_range},
+                           {Axis::Data}});
     first_row += section.rows_per_unit;
   }
 }

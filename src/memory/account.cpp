@@ -11,13 +11,20 @@ namespace octavo {
 
 std::string_view memory_category_name(MemoryCategory category) {
   switch (category) {
-    case MemoryCategory::Weights: return "weights";
-    case MemoryCategory::Gradients: return "gradients";
-    case MemoryCategory::Optimizer: return "optimizer";
-    case MemoryCategory::Activations: return "activations";
-    case MemoryCategory::Workspace: return "workspace";
-    case MemoryCategory::Communication: return "communication";
-    case MemoryCategory::Data: return "data";
+    case MemoryCategory::Weights:
+      return "weights";
+    case MemoryCategory::Gradients:
+      return "gradients";
+    case MemoryCategory::Optimizer:
+      return "optimizer";
+    case MemoryCategory::Activations:
+      return "activations";
+    case MemoryCategory::Workspace:
+      return "workspace";
+    case MemoryCategory::Communication:
+      return "communication";
+    case MemoryCategory::Data:
+      return "data";
   }
   throw InternalError("[memory] unknown category");
 }
@@ -35,9 +42,13 @@ std::string MemorySnapshot::to_string() const {
   return join(parts, ", ");
 }
 
-AccountHandle MemoryAccount::create(Bytes limit) { return AccountHandle(new MemoryAccount(limit)); }
+AccountHandle MemoryAccount::create(Bytes limit) {
+  return AccountHandle(new MemoryAccount(limit));
+}
 
-void MemoryAccount::retain() { references_.fetch_add(1, std::memory_order_relaxed); }
+void MemoryAccount::retain() {
+  references_.fetch_add(1, std::memory_order_relaxed);
+}
 
 void MemoryAccount::release() {
   if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
@@ -88,8 +99,9 @@ void MemoryAccount::discharge(MemoryCategory category, Bytes bytes) {
 
 void MemoryAccount::refuse(MemoryCategory category, Bytes bytes) {
   const MemorySnapshot now = live();
-  throw CheckFailed(cat("[memory] ", format_bytes(bytes), " more for ", memory_category_name(category), " would exceed the limit of ",
-                        format_bytes(limit_), " per rank; alive: ", format_bytes(now.total), " (", now.to_string(),
+  throw CheckFailed(cat("[memory] ", format_bytes(bytes), " more for ", memory_category_name(category),
+                        " would exceed the limit of ", format_bytes(limit_),
+                        " per rank; alive: ", format_bytes(now.total), " (", now.to_string(),
                         "). Use a smaller micro-batch, --stash recompute, or more ranks with data=N:zero1"));
 }
 

@@ -147,11 +147,19 @@ class TrackingMetaAllocator final : public c10::Allocator {
 
 }  // namespace
 
-ChargeTo::ChargeTo(MemoryAccount* account) : previous_(charged.account) { charged.account = account; }
-ChargeTo::~ChargeTo() { charged.account = previous_; }
+ChargeTo::ChargeTo(MemoryAccount* account) : previous_(charged.account) {
+  charged.account = account;
+}
+ChargeTo::~ChargeTo() {
+  charged.account = previous_;
+}
 
-CategoryScope::CategoryScope(MemoryCategory category) : previous_(charged.category) { charged.category = category; }
-CategoryScope::~CategoryScope() { charged.category = previous_; }
+CategoryScope::CategoryScope(MemoryCategory category) : previous_(charged.category) {
+  charged.category = category;
+}
+CategoryScope::~CategoryScope() {
+  charged.category = previous_;
+}
 
 void install_tracking_allocator() {
   // Both live as long as libtorch may free through them: for ever.

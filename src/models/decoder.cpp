@@ -33,7 +33,8 @@ at::Tensor Decoder::run_blocks(const TokenBatch& batch, SequenceContext& sequenc
   return x_TH;
 }
 
-at::Tensor Decoder::forward_backward(const TokenBatch& batch, int micro_batch, double gradient_scale, const BlockDone& done) {
+at::Tensor Decoder::forward_backward(const TokenBatch& batch, int micro_batch, double gradient_scale,
+                                     const BlockDone& done) {
   const std::unique_ptr<SequenceContext> sequence = make_sequence(store_, batch.lengths);
   std::vector<std::unique_ptr<Saved>> saved(drivers_.size());
   const at::Tensor x_TH = run_blocks(batch, *sequence, micro_batch, &saved, nullptr);

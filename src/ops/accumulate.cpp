@@ -4,8 +4,8 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 
 #include "octavo/base/error.h"
-#include "ops/kernels/accumulate.h"
 #include "ops/element_types.h"
+#include "ops/kernels/accumulate.h"
 
 namespace octavo::ops {
 

@@ -36,14 +36,14 @@ void require_gradient_path(const at::Tensor& x) {
                  "[ops] a linear whose input needs no gradient: its weight gradient would be lost");
 }
 
-/// An output that is at hand already. In a struct, since autograd looks into every tensor argument, also undefined ones.
+/// An output that is at hand already. In a struct, since autograd looks into every tensor argument, also undefined
+/// ones.
 struct Kept {
   at::Tensor value;
 };
 
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const WeightRef& weight,
-                            const Kept& kept) {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const WeightRef& weight, const Kept& kept) {
     at::AutoDispatchBelowADInplaceOrView guard;
     ctx->save_for_backward({x});
     hold(ctx, weight);

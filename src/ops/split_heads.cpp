@@ -30,7 +30,8 @@ Views views_of(const at::Tensor& qkv, std::int64_t units, std::int64_t head_dim)
 }
 
 struct SplitHeadsFunction : torch::autograd::Function<SplitHeadsFunction> {
-  static variable_list forward(AutogradContext* ctx, const at::Tensor& qkv, const c10::intrusive_ptr<Arguments>& arguments) {
+  static variable_list forward(AutogradContext* ctx, const at::Tensor& qkv,
+                               const c10::intrusive_ptr<Arguments>& arguments) {
     at::AutoDispatchBelowADInplaceOrView guard;
     const Views in = views_of(qkv, arguments->units, arguments->head_dim);
     ctx->saved_data["arguments"] = c10::IValue::make_capsule(arguments);

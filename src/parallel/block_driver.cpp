@@ -14,7 +14,9 @@ namespace {
 using torch::autograd::Edge;
 
 /// A value whose graph is kept and whose memory is not.
-Edge edge_of(const at::Tensor& tensor) { return torch::autograd::impl::gradient_edge(tensor); }
+Edge edge_of(const at::Tensor& tensor) {
+  return torch::autograd::impl::gradient_edge(tensor);
+}
 
 /// The gradient that `dy`, arriving at `output`, sends to `leaf`; frees the graph between them.
 at::Tensor run_backward(const Edge& output, const at::Tensor& dy, const at::Tensor& leaf) {
@@ -23,12 +25,14 @@ at::Tensor run_backward(const Edge& output, const at::Tensor& dy, const at::Tens
   return gradients.front();
 }
 
-at::Tensor leaf_of(const at::Tensor& value) { return value.detach().requires_grad_(true); }
+at::Tensor leaf_of(const at::Tensor& value) {
+  return value.detach().requires_grad_(true);
+}
 
 struct SavedBlock final : Saved {
   int micro_batch = 0;
   SequenceContext* sequence = nullptr;
-  at::Tensor x_TH;  // the residual stream before the block; a leaf of the prologue's graph under `keep`
+  at::Tensor x_TH;             // the residual stream before the block; a leaf of the prologue's graph under `keep`
   std::vector<Stash> stashes;  // per step
 
   // Only under `keep`: the graphs of the prologue and of each step's partial.

@@ -62,7 +62,9 @@ class LocalTrip final : public Trip {
 class LocalFlow final : public Flow {
  public:
   LocalFlow(ParamStore& store, int block, int num_steps) : store_(store), block_(block), num_steps_(num_steps) {}
-  std::unique_ptr<Trip> begin(Direction, int) override { return std::make_unique<LocalTrip>(store_, block_, num_steps_); }
+  std::unique_ptr<Trip> begin(Direction, int) override {
+    return std::make_unique<LocalTrip>(store_, block_, num_steps_);
+  }
 
  private:
   ParamStore& store_;
@@ -79,12 +81,14 @@ int recommended_steps(const BlockLayout& block) {
   constexpr std::int64_t kFewestFeatures = 512, kFewestQueryRows = 256, kMostSteps = 8;
   switch (block.kind) {
     case BlockKind::Embedding:
-    case BlockKind::Head: return 1;
+    case BlockKind::Head:
+      return 1;
     case BlockKind::GatedMlp:
       return static_cast<int>(std::clamp<std::int64_t>(block.num_units / kFewestFeatures, 1, kMostSteps));
     case BlockKind::Attention: {
       const std::int64_t rows = block.panels[attention_panels::kOut].rows_per_unit() * block.num_units;
-      return static_cast<int>(std::clamp<std::int64_t>(rows / kFewestQueryRows, 1, std::min(kMostSteps, block.num_units)));
+      return static_cast<int>(
+          std::clamp<std::int64_t>(rows / kFewestQueryRows, 1, std::min(kMostSteps, block.num_units)));
     }
   }
   return 1;

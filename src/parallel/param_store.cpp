@@ -13,19 +13,30 @@ constexpr std::int64_t kRowsAtOnceElements = 1 << 22;  // bounds the float64 sta
 
 double read_element(const at::Tensor& flat, std::int64_t index) {
   switch (flat.scalar_type()) {
-    case at::kFloat: return flat.const_data_ptr<float>()[index];
-    case at::kDouble: return flat.const_data_ptr<double>()[index];
-    case at::kBFloat16: return static_cast<float>(flat.const_data_ptr<at::BFloat16>()[index]);
-    default: throw InternalError("[parallel] unexpected element type");
+    case at::kFloat:
+      return flat.const_data_ptr<float>()[index];
+    case at::kDouble:
+      return flat.const_data_ptr<double>()[index];
+    case at::kBFloat16:
+      return static_cast<float>(flat.const_data_ptr<at::BFloat16>()[index]);
+    default:
+      throw InternalError("[parallel] unexpected element type");
   }
 }
 
 void write_element(const at::Tensor& flat, std::int64_t index, double value) {
   switch (flat.scalar_type()) {
-    case at::kFloat: flat.data_ptr<float>()[index] = static_cast<float>(value); return;
-    case at::kDouble: flat.data_ptr<double>()[index] = value; return;
-    case at::kBFloat16: flat.data_ptr<at::BFloat16>()[index] = static_cast<float>(value); return;
-    default: throw InternalError("[parallel] unexpected element type");
+    case at::kFloat:
+      flat.data_ptr<float>()[index] = static_cast<float>(value);
+      return;
+    case at::kDouble:
+      flat.data_ptr<double>()[index] = value;
+      return;
+    case at::kBFloat16:
+      flat.data_ptr<at::BFloat16>()[index] = static_cast<float>(value);
+      return;
+    default:
+      throw InternalError("[parallel] unexpected element type");
   }
 }
 
@@ -51,14 +62,18 @@ void for_each_element(const Parameter& parameter, std::int64_t width, std::int64
 
 at::ScalarType scalar_type(ElementType type) {
   switch (type) {
-    case ElementType::Float32: return at::kFloat;
-    case ElementType::BFloat16: return at::kBFloat16;
-    case ElementType::Float64: return at::kDouble;
+    case ElementType::Float32:
+      return at::kFloat;
+    case ElementType::BFloat16:
+      return at::kBFloat16;
+    case ElementType::Float64:
+      return at::kDouble;
   }
   throw InternalError("[parallel] unknown element type");
 }
 
-ParamStore::ParamStore(const ParamTable& table, Placement placement, ElementType compute, at::Device device, bool for_training)
+ParamStore::ParamStore(const ParamTable& table, Placement placement, ElementType compute, at::Device device,
+                       bool for_training)
     : table_(&table), placement_(std::move(placement)), compute_(compute) {
   const at::TensorOptions sums = at::TensorOptions(scalar_type(sum_type(compute))).device(device);
   {

@@ -7,8 +7,10 @@ namespace octavo {
 
 Tolerances Tolerances::of(ElementType compute, double learning_rate) {
   switch (compute) {
-    case ElementType::Float32: return {1e-5, 1e-5, 1e-5, 2 * learning_rate};
-    case ElementType::Float64: return {1e-10, 1e-10, 1e-10, 1e-10};
+    case ElementType::Float32:
+      return {1e-5, 1e-5, 1e-5, 2 * learning_rate};
+    case ElementType::Float64:
+      return {1e-10, 1e-10, 1e-10, 1e-10};
     case ElementType::BFloat16:
       throw UsageError("[proof] bf16 proves nothing: its rounding is as large as a layout's mistake; use fp32 or fp64");
   }
@@ -18,10 +20,11 @@ Tolerances Tolerances::of(ElementType compute, double learning_rate) {
 ProofReport compare_runs(const TrainingRun& run, const TrainingRun& expected, const Tolerances& limits) {
   ProofReport report;
   report.rows.push_back(compare_scalars("losses", run.losses, expected.losses, limits.loss, true));
-  report.rows.push_back(compare_scalars("gradient norms", run.gradient_norms, expected.gradient_norms, limits.gradient, true));
+  report.rows.push_back(
+      compare_scalars("gradient norms", run.gradient_norms, expected.gradient_norms, limits.gradient, true));
   report.rows.push_back(compare_tensors("gradients", run.gradients, expected.gradients, limits.gradient, true));
-  for (ProofRow& row : compare_adam_weights(cat("weights after ", expected.gradient_norms.size(), " steps"), run.weights,
-                                            expected.weights, limits.weight_close, limits.weight_far)) {
+  for (ProofRow& row : compare_adam_weights(cat("weights after ", expected.gradient_norms.size(), " steps"),
+                                            run.weights, expected.weights, limits.weight_close, limits.weight_far)) {
     report.rows.push_back(std::move(row));
   }
   report.rows.push_back({"replicas differ", "", run.replicas_agree ? 0.0 : 1.0, 0, "bit for bit", run.replicas_agree});

@@ -167,7 +167,8 @@ ProofReport compare_with_reference(const std::filesystem::path& folder, const Tr
       compare_tensors("gradients", run.gradients, read_like(file, run.gradients, "grad."), kGradientLimit, true));
   report.rows.push_back(
       compare_scalars("gradient norms", run.gradient_norms, read_all(file, "adamw.grad_norms"), kGradientLimit, true));
-  report.rows.push_back(compare_scalars("AdamW losses", run.losses, read_all(file, "adamw.losses"), kAdamLossLimit, false));
+  report.rows.push_back(
+      compare_scalars("AdamW losses", run.losses, read_all(file, "adamw.losses"), kAdamLossLimit, false));
   for (ProofRow& row : compare_adam_weights("AdamW weights", run.weights, read_like(file, run.weights, "adamw."),
                                             kWeightClose, kWeightFar)) {
     report.rows.push_back(std::move(row));

@@ -47,8 +47,9 @@ std::string ProofReport::to_string() const {
   for (const ProofRow& row : rows) {
     std::string name = row.quantity;
     name.resize(std::max<std::size_t>(name.size(), 26), ' ');
-    text += cat(row.passed ? "  ok    " : "  FAIL  ", name, " ", scientific(row.distance), " (limit ", scientific(row.limit),
-                ", ", row.measure, ")", row.worst_tensor.empty() ? "" : cat("  worst: ", row.worst_tensor), "\n");
+    text += cat(row.passed ? "  ok    " : "  FAIL  ", name, " ", scientific(row.distance), " (limit ",
+                scientific(row.limit), ", ", row.measure, ")",
+                row.worst_tensor.empty() ? "" : cat("  worst: ", row.worst_tensor), "\n");
   }
   return text;
 }
@@ -75,7 +76,8 @@ ProofRow compare_tensors(const std::string& quantity, const NamedTensors& values
       largest = std::max(largest, std::abs(expected.values[i][j]));
       distance = std::max(distance, distance_of(values.values[i][j], expected.values[i][j]));
     }
-    if (relative && distance > 0 && std::isfinite(distance)) distance /= std::max(largest, std::numeric_limits<double>::min());
+    if (relative && distance > 0 && std::isfinite(distance))
+      distance /= std::max(largest, std::numeric_limits<double>::min());
     if (distance > row.distance) {
       row.distance = distance;
       row.worst_tensor = values.names[i];
@@ -95,7 +97,8 @@ std::vector<ProofRow> compare_adam_weights(const std::string& quantity, const Na
     }
     total += static_cast<double>(values.values[i].size());
   }
-  rows.push_back(judged({quantity, "", total > 0 ? beyond / total : 0, 1e-3, cat("share of entries beyond ", scientific(close)), false}));
+  rows.push_back(judged(
+      {quantity, "", total > 0 ? beyond / total : 0, 1e-3, cat("share of entries beyond ", scientific(close)), false}));
   return rows;
 }
 

@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
-#include <atomic>
 #include <array>
+#include <atomic>
 
 namespace octavo {
 namespace {

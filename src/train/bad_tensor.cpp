@@ -7,7 +7,9 @@
 namespace octavo {
 namespace {
 
-bool is_bad(const at::Tensor& tensor) { return !at::isfinite(tensor).all().item<bool>(); }
+bool is_bad(const at::Tensor& tensor) {
+  return !at::isfinite(tensor).all().item<bool>();
+}
 
 }  // namespace
 

@@ -13,7 +13,8 @@ Optimizer::Optimizer(ParamStore& store, const AdamWConfig& config) : store_(stor
     for (const StoredPart& part : placement.parts) {
       const Interval both = intersection(interval, {part.local_offset, part.local_offset + part.elements.size()});
       if (both.empty()) continue;
-      segments_.push_back({i, both.begin - interval.begin, both.begin, both.size(), store.table().slabs()[part.slab].decays});
+      segments_.push_back(
+          {i, both.begin - interval.begin, both.begin, both.size(), store.table().slabs()[part.slab].decays});
     }
   }
 }
@@ -40,7 +41,8 @@ void Optimizer::update(std::int64_t step, double learning_rate, double gradient_
     at::Tensor m = state(store_.first_moments(segment.interval));
     at::Tensor v = state(store_.second_moments(segment.interval));
     at::Tensor compute;
-    if (store_.compute_type() == ElementType::BFloat16) compute = store_.weights().narrow(0, segment.local, segment.count);
+    if (store_.compute_type() == ElementType::BFloat16)
+      compute = store_.weights().narrow(0, segment.local, segment.count);
     ops::adamw_(w, m, v, store_.gradients().narrow(0, segment.local, segment.count), compute, options);
   }
 }

@@ -1,6 +1,6 @@
 #include "octavo/train/rank_session.h"
 
-#include "octavo/comm/threads/run_ranks.h"
+#include "octavo/comm/run_ranks.h"
 
 namespace octavo {
 void run_session(const SessionOptions& options, const std::function<void(RankSession&)>& body) {

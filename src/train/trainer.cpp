@@ -17,11 +17,14 @@ namespace {
 
 constexpr std::array kDataAxis = {Axis::Data};
 
-double read_scalar(const at::Tensor& scalar) { return scalar.is_meta() ? 0.0 : scalar.item<double>(); }
+double read_scalar(const at::Tensor& scalar) {
+  return scalar.is_meta() ? 0.0 : scalar.item<double>();
+}
 
 }  // namespace
 
-Trainer::Trainer(const ModelSpec& model, const Layout& layout, World& world, ParamStore& store, const TrainerConfig& config)
+Trainer::Trainer(const ModelSpec& model, const Layout& layout, World& world, ParamStore& store,
+                 const TrainerConfig& config)
     : layout_(layout),
       world_(world),
       store_(store),

@@ -56,11 +56,17 @@ TEST_CASE("wrong usage is one line and exit code 2") {
   check_refused({"train"}, "--model is required");
   check_refused({"train", kModel}, "--data is required");
   check_refused({"train", "--model", kModel, "--data", folder / "missing.txt", "--out", folder / "m"}, "missing.txt");
-  check_refused({"train", "--model", kModel, "--data", "data/kjv-valid.txt", "--layout", "dat=2", "--out", folder / "m"}, "data");
-  check_refused({"train", "--model", kModel, "--data", "data/kjv-valid.txt", "--steps", "0", "--out", folder / "m"}, "--steps");
-  check_refused({"train", "--model", kModel, "--data", "data/kjv-valid.txt", "--stash", "some", "--out", folder / "m"}, "some");
-  check_refused({"train", "--model", kModel, "--data", "data/kjv-valid.txt", "--dtype", "fp8", "--out", folder / "m"}, "fp8");
-  check_refused({"train", "--model", kModel, "--data", "data/kjv-valid.txt", "--memory-limit", "lots", "--out", folder / "m"}, "lots");
+  check_refused(
+      {"train", "--model", kModel, "--data", "data/kjv-valid.txt", "--layout", "dat=2", "--out", folder / "m"}, "data");
+  check_refused({"train", "--model", kModel, "--data", "data/kjv-valid.txt", "--steps", "0", "--out", folder / "m"},
+                "--steps");
+  check_refused({"train", "--model", kModel, "--data", "data/kjv-valid.txt", "--stash", "some", "--out", folder / "m"},
+                "some");
+  check_refused({"train", "--model", kModel, "--data", "data/kjv-valid.txt", "--dtype", "fp8", "--out", folder / "m"},
+                "fp8");
+  check_refused(
+      {"train", "--model", kModel, "--data", "data/kjv-valid.txt", "--memory-limit", "lots", "--out", folder / "m"},
+      "lots");
   check_refused({"train", "--model", kModel, "--data", "data/kjv-valid.txt", "--out", "tests"}, "tests");
   check_refused({"verify"}, "--reference");
   check_refused({"verify", "--model", kModel, "--dtype", "bf16"}, "bf16");
@@ -73,10 +79,31 @@ TEST_CASE("training writes a folder that eval reads, and the same run twice is t
   Folder folder;
   std::vector<std::string> losses;
   for (const char* name : {"one", "two"}) {
-    const Captured result =
-        run_captured({"train", kModel, "--data", "data/kjv-valid.txt", "--valid", "data/kjv-valid.txt", "--valid-sequences", "4",
-                      "--layout", "data=2:zero1", "--steps", "4", "--batch", "3", "--seq-len", "32", "--micro-batch", "1",
-                      "--sample", "5", "--metrics", folder / (std::string(name) + ".jsonl"), "--out", folder / name, "--json"});
+    const Captured result = run_captured({"train",
+                                          kModel,
+                                          "--data",
+                                          "data/kjv-valid.txt",
+                                          "--valid",
+                                          "data/kjv-valid.txt",
+                                          "--valid-sequences",
+                                          "4",
+                                          "--layout",
+                                          "data=2:zero1",
+                                          "--steps",
+                                          "4",
+                                          "--batch",
+                                          "3",
+                                          "--seq-len",
+                                          "32",
+                                          "--micro-batch",
+                                          "1",
+                                          "--sample",
+                                          "5",
+                                          "--metrics",
+                                          folder / (std::string(name) + ".jsonl"),
+                                          "--out",
+                                          folder / name,
+                                          "--json"});
     CAPTURE(result.err);
     REQUIRE(result.code == 0);
     const auto summary = nlohmann::json::parse(result.out);
@@ -87,16 +114,19 @@ TEST_CASE("training writes a folder that eval reads, and the same run twice is t
     losses.push_back(summary["losses"].dump());
   }
   CHECK(losses[0] == losses[1]);
-  std::ifstream one(folder / "one/model.safetensors", std::ios::binary), two(folder / "two/model.safetensors", std::ios::binary);
-  const std::string bytes_one((std::istreambuf_iterator<char>(one)), {}), bytes_two((std::istreambuf_iterator<char>(two)), {});
+  std::ifstream one(folder / "one/model.safetensors", std::ios::binary),
+      two(folder / "two/model.safetensors", std::ios::binary);
+  const std::string bytes_one((std::istreambuf_iterator<char>(one)), {}),
+      bytes_two((std::istreambuf_iterator<char>(two)), {});
   CHECK(bytes_one.size() > 1000);
   CHECK(bytes_one == bytes_two);
   std::ifstream metrics(folder / "one.jsonl");
   CHECK(std::count(std::istreambuf_iterator<char>(metrics), {}, '\n') == 4);
 
-  const Captured whole = run_captured({"eval", folder / "one", "--data", "data/kjv-valid.txt", "--seq-len", "32", "--sequences", "5", "--json"});
-  const Captured spread = run_captured({"eval", folder / "one", "--data", "data/kjv-valid.txt", "--seq-len", "32", "--sequences", "5",
-                                        "--layout", "data=3", "--json"});
+  const Captured whole = run_captured(
+      {"eval", folder / "one", "--data", "data/kjv-valid.txt", "--seq-len", "32", "--sequences", "5", "--json"});
+  const Captured spread = run_captured({"eval", folder / "one", "--data", "data/kjv-valid.txt", "--seq-len", "32",
+                                        "--sequences", "5", "--layout", "data=3", "--json"});
   REQUIRE(whole.code == 0);
   REQUIRE(spread.code == 0);
   CHECK(nlohmann::json::parse(whole.out)["loss"].get<double>() ==
@@ -106,16 +136,16 @@ TEST_CASE("training writes a folder that eval reads, and the same run twice is t
 
 TEST_CASE("fewer sequences than ranks are legal, and the idle rank is named") {
   Folder folder;
-  const Captured result = run_captured({"train", kModel, "--data", "data/kjv-valid.txt", "--layout", "data=3", "--steps", "1", "--batch",
-                                        "2", "--seq-len", "16", "--out", folder / "m"});
+  const Captured result = run_captured({"train", kModel, "--data", "data/kjv-valid.txt", "--layout", "data=3",
+                                        "--steps", "1", "--batch", "2", "--seq-len", "16", "--out", folder / "m"});
   CHECK(result.code == 0);
   CHECK(result.out.find("rank 2 was idle") != std::string::npos);
 }
 
 TEST_CASE("a memory limit that is met ends the run with exit code 1 and writes nothing") {
   Folder folder;
-  const Captured result = run_captured({"train", kModel, "--data", "data/kjv-valid.txt", "--layout", "data=2", "--memory-limit", "2MB",
-                                        "--out", folder / "m"});
+  const Captured result = run_captured({"train", kModel, "--data", "data/kjv-valid.txt", "--layout", "data=2",
+                                        "--memory-limit", "2MB", "--out", folder / "m"});
   CHECK(result.code == 1);
   CHECK(result.err.find("[memory]") != std::string::npos);
   CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
@@ -123,10 +153,12 @@ TEST_CASE("a memory limit that is met ends the run with exit code 1 and writes n
 }
 
 TEST_CASE("verify proves layouts and stored numbers, and its exit code says so") {
-  const Captured fine = run_captured({"verify", "--model", kModel, "--layout", "data=2:zero1", "--seq-len", "12", "--batch", "1"});
+  const Captured fine =
+      run_captured({"verify", "--model", kModel, "--layout", "data=2:zero1", "--seq-len", "12", "--batch", "1"});
   CHECK(fine.code == 0);
   CHECK(fine.out.find("rank 1 had none") != std::string::npos);
-  const Captured reference = run_captured({"verify", "--reference", "tests/data/cases/llama-gqa-sharded", "--layout", "data=2"});
+  const Captured reference =
+      run_captured({"verify", "--reference", "tests/data/cases/llama-gqa-sharded", "--layout", "data=2"});
   CHECK(reference.code == 0);
 
   // A model whose weights are not those of the stored numbers.
@@ -143,12 +175,14 @@ TEST_CASE("verify proves layouts and stored numbers, and its exit code says so")
 
 TEST_CASE("options stand in a TOML file under the same names, and the command line wins") {
   Folder folder;
-  std::ofstream(folder / "run.toml") << "model = \"" << kModel << "\"\nlayout = \"data=2\"\nseq-len = 8\nlr = 0.01\njson = true\n";
+  std::ofstream(folder / "run.toml") << "model = \"" << kModel
+                                     << "\"\nlayout = \"data=2\"\nseq-len = 8\nlr = 0.01\njson = true\n";
   const Captured result = run_captured({"verify", "--config", folder / "run.toml", "--batch", "2"});
   CAPTURE(result.err);
   CHECK(result.code == 0);
   CHECK(nlohmann::json::parse(result.out)["passed"] == true);
-  const Captured overridden = run_captured({"verify", "--config", folder / "run.toml", "--layout", "data=3", "--batch", "2"});
+  const Captured overridden =
+      run_captured({"verify", "--config", folder / "run.toml", "--layout", "data=3", "--batch", "2"});
   CHECK(nlohmann::json::parse(overridden.out)["what"].get<std::string>().find("data=3") != std::string::npos);
   std::ofstream(folder / "bad.toml") << "layuot = \"data=2\"\n";
   check_refused({"verify", "--config", folder / "bad.toml"}, "layout");
@@ -163,5 +197,6 @@ TEST_CASE("sizes of memory are read with their units") {
   CHECK(parse_bytes("1.5 MB", "x") == 1500000);
   CHECK(parse_bytes("64KiB", "x") == 65536);
   CHECK(parse_bytes("123", "x") == 123);
-  for (const char* bad : {"", "GB", "-1GB", "0", "1e30", "2XB", "nan"}) CHECK_THROWS_AS(parse_bytes(bad, "x"), octavo::UsageError);
+  for (const char* bad : {"", "GB", "-1GB", "0", "1e30", "2XB", "nan"})
+    CHECK_THROWS_AS(parse_bytes(bad, "x"), octavo::UsageError);
 }

@@ -3,7 +3,7 @@
 #include "comm/contract.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
-#include "octavo/comm/threads/run_ranks.h"
+#include "octavo/comm/run_ranks.h"
 
 namespace octavo {
 

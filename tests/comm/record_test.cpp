@@ -6,7 +6,7 @@
 
 #include "octavo/base/error.h"
 #include "octavo/comm/record/record_world.h"
-#include "octavo/comm/threads/run_ranks.h"
+#include "octavo/comm/run_ranks.h"
 
 namespace octavo {
 namespace {

@@ -95,7 +95,8 @@ TEST_CASE("an idle rank's meta run has its peak too") {
   check_equal(shape(512, 8, 2048, 1), "data=3", "keep", ElementType::Float32, 2, 128);
 }
 
-TEST_CASE("shapes A and B at full length have the peak of their meta run" * doctest::skip(std::getenv("OCTAVO_PROOF") == nullptr)) {
+TEST_CASE("shapes A and B at full length have the peak of their meta run" *
+          doctest::skip(std::getenv("OCTAVO_PROOF") == nullptr)) {
   for (const char* stash : {"keep", "recompute"}) {
     for (const std::int64_t length : {512, 2048, 8192}) {
       check_equal(shape(512, 8, 2048, 8), "data=2", stash, ElementType::Float32, 2, length);
@@ -109,7 +110,8 @@ TEST_CASE("any rank of a large world can be run alone") {
   options.layout = parse_layout("data=4096:zero1");
   options.batch = 4096;
   options.sequence_length = 64;
-  const DryRun first = dry_run(shape(512, 8, 2048, 1), options, 0), last = dry_run(shape(512, 8, 2048, 1), options, 4095);
+  const DryRun first = dry_run(shape(512, 8, 2048, 1), options, 0),
+               last = dry_run(shape(512, 8, 2048, 1), options, 4095);
   CHECK(first.peak.total == last.peak.total);
   options.layout = parse_layout("data=1");
   options.batch = 1;

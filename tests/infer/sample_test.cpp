@@ -24,7 +24,9 @@ std::vector<std::int64_t> read_ids(const SafetensorsFile& file, const std::strin
 
 struct Model {
   explicit Model(const std::string& folder)
-      : source(folder, 0), table(source.spec()), store(table, place(table, {}, 0), ElementType::Float32, at::kCPU, false) {
+      : source(folder, 0),
+        table(source.spec()),
+        store(table, place(table, {}, 0), ElementType::Float32, at::kCPU, false) {
     store.load(source.rows());
   }
   ModelSource source;
@@ -42,7 +44,8 @@ TEST_CASE("the most likely continuation is the one that transformers finds") {
     Model model(folder);
     Decoder decoder(model.source.spec(), model.store, {});
     const SafetensorsFile reference(folder + "/reference.safetensors");
-    const std::vector<std::int64_t> prompt = read_ids(reference, "prompt_ids"), expected = read_ids(reference, "generated");
+    const std::vector<std::int64_t> prompt = read_ids(reference, "prompt_ids"),
+                                    expected = read_ids(reference, "generated");
     const auto tokens = sample(decoder, prompt, {.num_tokens = static_cast<std::int64_t>(expected.size())});
     CHECK(std::vector<std::int64_t>(tokens.begin() + prompt.size(), tokens.end()) == expected);
   }

@@ -48,10 +48,10 @@ TEST_CASE("the rows of one KV head lie together: its queries, its key, its value
   const Parameter& v = table.parameter("model.layers.1.self_attn.v_proj.weight");
   CHECK(q.slab == k.slab);
   CHECK(q.slab_row(0) == 0);
-  CHECK(q.slab_row(11) == 11);    // the last query row of KV head 0: 3 heads of 4
+  CHECK(q.slab_row(11) == 11);  // the last query row of KV head 0: 3 heads of 4
   CHECK(k.slab_row(0) == 12);
   CHECK(v.slab_row(3) == 19);
-  CHECK(q.slab_row(12) == 20);    // KV head 1 begins
+  CHECK(q.slab_row(12) == 20);  // KV head 1 begins
   CHECK(table.slabs()[q.slab].rows == 40);
 }
 

@@ -69,7 +69,8 @@ TEST_CASE("over the data axis every local element is primary exactly once") {
     for (const Interval& interval : placement.primary) {
       for (std::int64_t i = interval.begin; i < interval.end; ++i) {
         REQUIRE(i < placement.local_elements);
-        if (count.size() < static_cast<std::size_t>(placement.local_elements)) count.resize(placement.local_elements, 0);
+        if (count.size() < static_cast<std::size_t>(placement.local_elements))
+          count.resize(placement.local_elements, 0);
         ++count[i];
       }
     }

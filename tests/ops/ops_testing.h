@@ -23,7 +23,9 @@ inline double tolerance_of(at::ScalarType dtype) {
   return dtype == at::kFloat ? kFloat32Tolerance : kBfloat16Tolerance;
 }
 
-inline std::string name_of(at::ScalarType dtype) { return c10::toString(dtype); }
+inline std::string name_of(at::ScalarType dtype) {
+  return c10::toString(dtype);
+}
 
 inline constexpr at::ScalarType kDtypes[] = {at::kDouble, at::kFloat, at::kBFloat16};
 

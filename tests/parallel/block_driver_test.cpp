@@ -56,7 +56,9 @@ Outcome run_block(int block, int steps, const std::string& stash, const std::vec
   return outcome;
 }
 
-bool close(const at::Tensor& a, const at::Tensor& b) { return at::allclose(a, b, 1e-11, 1e-11); }
+bool close(const at::Tensor& a, const at::Tensor& b) {
+  return at::allclose(a, b, 1e-11, 1e-11);
+}
 
 }  // namespace
 

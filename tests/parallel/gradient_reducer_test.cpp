@@ -6,7 +6,7 @@
 #include <array>
 
 #include "octavo/base/error.h"
-#include "octavo/comm/threads/run_ranks.h"
+#include "octavo/comm/run_ranks.h"
 
 using namespace octavo;
 

@@ -49,7 +49,8 @@ TEST_CASE("over the ranks the primary elements are every element once") {
   std::vector<std::vector<double>> sums;
   for (const Parameter& parameter : table.parameters()) sums.emplace_back(parameter.elements(), 0.0);
   for (int rank = 0; rank < 3; ++rank) {
-    ParamStore store(table, place(table, parse_layout("data=3:zero1"), rank, 100), ElementType::Float32, at::kCPU, true);
+    ParamStore store(table, place(table, parse_layout("data=3:zero1"), rank, 100), ElementType::Float32, at::kCPU,
+                     true);
     store.gradients().fill_(1.0);
     for (std::size_t i = 0; i < sums.size(); ++i) {
       std::vector<double> own(sums[i].size(), 0.0);
@@ -66,7 +67,8 @@ TEST_CASE("bfloat16 masters start from the unrounded weights") {
   const ParamTable table(odd_model());
   ParamStore store(table, place(table, parse_layout("data=2:zero1"), 1), ElementType::BFloat16, at::kCPU, true);
   const double fine = 1.0 + 1.0 / 1024;  // not a bfloat16
-  store.load([&](const Parameter&, std::int64_t, std::span<double> rows) { std::fill(rows.begin(), rows.end(), fine); });
+  store.load(
+      [&](const Parameter&, std::int64_t, std::span<double> rows) { std::fill(rows.begin(), rows.end(), fine); });
   double fine_masters = 0, optimized = 0;
   for (int i = 0; i < static_cast<int>(store.placement().optimized.size()); ++i) {
     fine_masters += (store.masters(i) == fine).sum().item<double>();

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/dataset/random_batches.h"
@@ -47,8 +49,10 @@ TEST_CASE("N data-parallel ranks compute what one computes: loss, gradients, nor
   for (const char* zero : {"", ":zero1"}) {
     for (const int degree : {2, 3, 4}) {
       for (const std::int64_t batch : {1, 3}) {
-        check_proof(config_text("llama", 6, 2, false), cat("data=", degree, zero), ElementType::Float64, "keep", batch, 1);
-        check_proof(config_text("qwen3", 4, 1, true), cat("data=", degree, zero), ElementType::Float32, "keep", batch, 2);
+        check_proof(config_text("llama", 6, 2, false), cat("data=", degree, zero), ElementType::Float64, "keep", batch,
+                    1);
+        check_proof(config_text("qwen3", 4, 1, true), cat("data=", degree, zero), ElementType::Float32, "keep", batch,
+                    2);
       }
     }
   }
@@ -93,6 +97,25 @@ TEST_CASE("the same layout twice is bitwise the same run") {
       CHECK(first.weights.values == second.weights.values);
       CHECK(first.replicas_agree);
       CHECK(second.replicas_agree);
+    }
+  }
+}
+
+TEST_CASE("the full matrix of layouts, batches, stash policies and models" *
+          doctest::skip(std::getenv("OCTAVO_PROOF") == nullptr)) {
+  for (const ElementType compute : {ElementType::Float64, ElementType::Float32}) {
+    for (const char* zero : {"", ":zero1"}) {
+      for (const int degree : {2, 3, 4, 5, 8}) {
+        for (const std::int64_t batch : {1, 3, 8}) {
+          for (const char* stash : {"keep", "recompute", "attention", "qkv,gate_up"}) {
+            const std::string layout = cat("data=", degree, zero);
+            check_proof(config_text("llama", 6, 2, false), layout, compute, stash, batch, 1);
+            check_proof(config_text("llama", 4, 4, true), layout, compute, stash, batch, 2, 33);
+            check_proof(config_text("qwen3", 4, 1, true), layout, compute, stash, batch, 8, 5);
+            check_proof(config_text("qwen3", 6, 3, false), layout, compute, stash, batch, 3);
+          }
+        }
+      }
     }
   }
 }

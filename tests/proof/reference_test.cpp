@@ -9,7 +9,8 @@ using namespace octavo;
 namespace {
 constexpr const char* kCases[] = {"llama-mha", "llama-gqa", "llama-gqa-sharded", "qwen3", "qwen3-bf16"};
 
-ProofReport run_case(const std::string& name, const std::string& layout, ElementType compute, const std::string& stash) {
+ProofReport run_case(const std::string& name, const std::string& layout, ElementType compute,
+                     const std::string& stash) {
   TrainingRunOptions options;
   options.layout = parse_layout(layout);
   options.compute = compute;

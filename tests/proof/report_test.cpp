@@ -8,11 +8,14 @@
 using namespace octavo;
 
 namespace {
-NamedTensors two_tensors(std::vector<double> a, std::vector<double> b) { return {{"a", "b"}, {std::move(a), std::move(b)}}; }
+NamedTensors two_tensors(std::vector<double> a, std::vector<double> b) {
+  return {{"a", "b"}, {std::move(a), std::move(b)}};
+}
 }  // namespace
 
 TEST_CASE("the worst tensor is named and measured against its own largest entry") {
-  const ProofRow row = compare_tensors("x", two_tensors({1, 100.5}, {0.01, 0.03}), two_tensors({1, 100}, {0.01, 0.02}), 0.1, true);
+  const ProofRow row =
+      compare_tensors("x", two_tensors({1, 100.5}, {0.01, 0.03}), two_tensors({1, 100}, {0.01, 0.02}), 0.1, true);
   CHECK(row.worst_tensor == "b");
   CHECK(row.distance == doctest::Approx(0.5));
   CHECK_FALSE(row.passed);
@@ -33,7 +36,9 @@ TEST_CASE("equal runs pass with distance zero, also where everything is zero") {
   CHECK(compare_tensors("x", zero, zero, 0, true).distance == 0);
 }
 
-TEST_CASE("a report without rows proves nothing") { CHECK_FALSE(ProofReport{}.passed()); }
+TEST_CASE("a report without rows proves nothing") {
+  CHECK_FALSE(ProofReport{}.passed());
+}
 
 TEST_CASE("one weight in a thousand may move by the learning rate, two may not") {
   std::vector<double> expected(2000, 1.0), one = expected, many = expected;
@@ -41,7 +46,8 @@ TEST_CASE("one weight in a thousand may move by the learning rate, two may not")
   for (int i = 0; i < 3; ++i) many[i] += 1e-3;
   const auto passed = [&](const std::vector<double>& values) {
     bool all = true;
-    for (const ProofRow& row : compare_adam_weights("w", {{"a"}, {values}}, {{"a"}, {expected}}, 1e-5, 2e-3)) all = all && row.passed;
+    for (const ProofRow& row : compare_adam_weights("w", {{"a"}, {values}}, {{"a"}, {expected}}, 1e-5, 2e-3))
+      all = all && row.passed;
     return all;
   };
   CHECK(passed(one));

@@ -13,9 +13,11 @@ namespace octavo::testing {
 
 inline std::string config_text(const std::string& model_type, int heads, int kv_heads, bool tied) {
   return R"({"model_type": ")" + model_type + R"(", "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
-    "num_attention_heads": )" + std::to_string(heads) + R"(, "num_key_value_heads": )" + std::to_string(kv_heads) + R"(,
+    "num_attention_heads": )" +
+         std::to_string(heads) + R"(, "num_key_value_heads": )" + std::to_string(kv_heads) + R"(,
     "head_dim": 8, "vocab_size": 61, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
-    "max_position_embeddings": 64, "initializer_range": 0.2, "tie_word_embeddings": )" + (tied ? "true" : "false") + "}";
+    "max_position_embeddings": 64, "initializer_range": 0.2, "tie_word_embeddings": )" +
+         (tied ? "true" : "false") + "}";
 }
 
 /// A config.json of its own, gone at the end.
@@ -23,7 +25,8 @@ class ConfigFile {
  public:
   explicit ConfigFile(const std::string& text) {
     static int count = 0;
-    path_ = std::filesystem::temp_directory_path() / ("octavo-test-" + std::to_string(::getpid()) + "-" + std::to_string(count++) + ".json");
+    path_ = std::filesystem::temp_directory_path() /
+            ("octavo-test-" + std::to_string(::getpid()) + "-" + std::to_string(count++) + ".json");
     std::ofstream(path_) << text;
   }
   ~ConfigFile() { std::filesystem::remove(path_); }

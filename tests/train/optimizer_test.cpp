@@ -23,7 +23,8 @@ ModelSpec tiny() {
 struct Fixture {
   explicit Fixture(ElementType compute, const char* layout = "", int rank = 0)
       : table(tiny()), store(table, place(table, parse_layout(layout), rank), compute, at::kCPU, true) {
-    store.load([](const Parameter&, std::int64_t, std::span<double> rows) { std::fill(rows.begin(), rows.end(), 0.5); });
+    store.load(
+        [](const Parameter&, std::int64_t, std::span<double> rows) { std::fill(rows.begin(), rows.end(), 0.5); });
     store.gradients().fill_(0.25);
   }
   ParamTable table;

@@ -103,7 +103,8 @@ TEST_CASE("overlap changes when gradients travel, not a bit of what they are") {
 TEST_CASE("a saved model read back computes the same loss") {
   const ConfigFile file(config_text("qwen3", 4, 2, true));
   const ModelSource model(file.path(), 1);
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("octavo-saved-" + std::to_string(::getpid()));
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("octavo-saved-" + std::to_string(::getpid()));
   const RandomBatches batches({model.spec().vocab_size, 16, 4, 6});
   for (const ElementType compute : {ElementType::Float32, ElementType::BFloat16}) {
     Run run;

@@ -44,7 +44,8 @@ class Block {
   virtual at::Tensor mix(const Projected& projected, UnitRange units, const WeightRefs& weights,
                          BlockContext& context) const = 0;
 
-  at::Tensor partial(const at::Tensor& shared_TH, UnitRange units, const WeightRefs& weights, BlockContext& context) const {
+  at::Tensor partial(const at::Tensor& shared_TH, UnitRange units, const WeightRefs& weights,
+                     BlockContext& context) const {
     return mix(project(shared_TH, units, weights, context), units, weights, context);
   }
 

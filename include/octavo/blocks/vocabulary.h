@@ -27,7 +27,8 @@ class Head {
 
   /// x [T, H] is the residual stream, labels [T] int64 on the CPU, negative = ignored. `trip` must be whole (one step).
   Result loss(const at::Tensor& x_TH, const at::Tensor& labels_T, WeightTrip& trip) const;
-  Result loss_and_gradient(const at::Tensor& x_TH, const at::Tensor& labels_T, double gradient_scale, WeightTrip& trip) const;
+  Result loss_and_gradient(const at::Tensor& x_TH, const at::Tensor& labels_T, double gradient_scale,
+                           WeightTrip& trip) const;
 
   /// The final norm of x [T, H], and its logits [T, V]: for generation and proofs, where T is small.
   at::Tensor final_norm(const at::Tensor& x_TH, WeightTrip& trip) const;

@@ -1,6 +1,6 @@
 // A file of token ids, mapped into memory and read in spans. Three kinds of file, told apart by the name's end:
 //
-//   .bin    octavo's token file, as tools/make_tokens.py writes it; all numbers little-endian:
+//   .bin    octavo's token file, as tools/tokenize.py writes it; all numbers little-endian:
 //             offset  0   8 bytes   "OCTVTOK1"
 //             offset  8   uint32    bytes of one id: 2 (uint16) or 4 (uint32)
 //             offset 12   uint32    vocabulary size V, >= 1; every id is below it

@@ -23,8 +23,8 @@ struct DryRunOptions {
 };
 
 struct DryRun {
-  MemorySnapshot peak;  // of a step
-  MemorySnapshot state; // alive between steps
+  MemorySnapshot peak;   // of a step
+  MemorySnapshot state;  // alive between steps
   std::vector<LedgerRow> ledger;
 };
 

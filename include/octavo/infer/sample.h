@@ -10,9 +10,9 @@ namespace octavo {
 
 struct SampleOptions {
   std::int64_t num_tokens = 100;
-  double temperature = 0.0;       // 0: the most likely token
-  std::uint64_t seed = 0;         // of the draws, which depend on it and on the position alone
-  std::int64_t max_context = 0;   // only so many last tokens are seen; 0: all
+  double temperature = 0.0;      // 0: the most likely token
+  std::uint64_t seed = 0;        // of the draws, which depend on it and on the position alone
+  std::int64_t max_context = 0;  // only so many last tokens are seen; 0: all
 };
 
 /// `prompt` (at least one id) followed by num_tokens more. Local: every rank computes the same.

@@ -46,7 +46,7 @@ struct BlockLayout {
 
 /// The panels and commons of each kind, in order; blocks name them by these.
 namespace attention_panels {
-inline constexpr int kQkv = 0, kOut = 1;               // panels
+inline constexpr int kQkv = 0, kOut = 1;                 // panels
 inline constexpr int kNorm = 0, kQNorm = 1, kKNorm = 2;  // commons; the last two only with qk_norm
 }  // namespace attention_panels
 namespace mlp_panels {

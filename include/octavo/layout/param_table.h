@@ -25,9 +25,9 @@ struct Slab {
   std::string name;  // "layers.3.attention.qkv"
   int block;         // index into blocks() of the block that owns the memory
   std::int64_t rows, width;
-  bool is_common;    // a vector outside the panels
-  bool decays;       // weight decay applies: panels yes, vectors no
-  int uses;          // blocks that use it: 2 for a tied embedding
+  bool is_common;  // a vector outside the panels
+  bool decays;     // weight decay applies: panels yes, vectors no
+  int uses;        // blocks that use it: 2 for a tied embedding
 
   std::int64_t elements() const { return rows * width; }
 };

@@ -31,11 +31,11 @@ struct Bucket {
 };
 
 struct Placement {
-  std::vector<StoredPart> parts;     // ascending in slab and offset
-  std::vector<Bucket> buckets;       // ascending in block
+  std::vector<StoredPart> parts;  // ascending in slab and offset
+  std::vector<Bucket> buckets;    // ascending in block
   std::int64_t local_elements = 0;
-  std::vector<Interval> primary;     // local; over all ranks of the data axis each element is in exactly one: the norm's
-  std::vector<Interval> optimized;   // local; ZeRO 1: the primary ones, else everything
+  std::vector<Interval> primary;    // local; over all ranks of the data axis each element is in exactly one: the norm's
+  std::vector<Interval> optimized;  // local; ZeRO 1: the primary ones, else everything
 
   std::int64_t optimized_elements() const;
   /// Calls body(local_offset, offset within `elements`, count) for what this rank stores of `elements` of `slab`.

@@ -51,9 +51,9 @@ class Decoder {
 
   ParamStore& store_;
   StashPolicy stash_;
-  std::vector<std::unique_ptr<Flow>> flows_;     // per block, embedding and head included
-  std::vector<std::unique_ptr<Block>> blocks_;   // between embedding and head
-  std::vector<BlockDriver> drivers_;             // of blocks_
+  std::vector<std::unique_ptr<Flow>> flows_;    // per block, embedding and head included
+  std::vector<std::unique_ptr<Block>> blocks_;  // between embedding and head
+  std::vector<BlockDriver> drivers_;            // of blocks_
   Head head_;
 };
 

@@ -44,7 +44,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> split_heads(const at::Tensor& qkv
 /// silu(gate) * up, both [T, F].
 at::Tensor swiglu(const at::Tensor& gate_TF, const at::Tensor& up_TF);
 
-/// q [T, A, D], k and v [S, U, D] -> [T, A, D]. Keeps or finds (out, lse) as "attention" in `stash`. `pieces` is copied.
+/// q [T, A, D], k and v [S, U, D] -> [T, A, D]. Keeps or finds (out, lse) as "attention" in `stash`. `pieces` is
+/// copied.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::vector<AttentionPiece>& pieces, double scale, Stash& stash);
 

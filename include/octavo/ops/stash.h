@@ -28,7 +28,7 @@ StashPolicy parse_stash_policy(const std::string& text);
 /// The named values of one block and step. Forward fills it, the recompute reads it.
 class Stash {
  public:
-  Stash() = default;  // keeps nothing
+  Stash() = default;                                              // keeps nothing
   explicit Stash(const StashPolicy* policy) : policy_(policy) {}  // policy must outlive this
 
   /// Keeps `values` if the policy names them and this is a forward without graph.
@@ -36,7 +36,10 @@ class Stash {
   /// What forward kept under `name`; empty if nothing was.
   std::vector<at::Tensor> kept(const std::string& name) const;
   /// From now on this stash serves a recompute: it hands out and takes nothing in.
-  void begin_recompute() { policy_ = nullptr; recomputing_ = true; }
+  void begin_recompute() {
+    policy_ = nullptr;
+    recomputing_ = true;
+  }
   /// The values that only the recompute of a partial would need, such as its output, may be left uncomputed.
   bool recomputing() const { return recomputing_; }
 

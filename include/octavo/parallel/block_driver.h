@@ -20,7 +20,8 @@ class Saved {
 class BlockDriver {
  public:
   /// `policy` says what forward keeps. All three must outlive this.
-  BlockDriver(const Block& block, Flow& flow, const StashPolicy& policy) : block_(block), flow_(flow), policy_(policy) {}
+  BlockDriver(const Block& block, Flow& flow, const StashPolicy& policy)
+      : block_(block), flow_(flow), policy_(policy) {}
 
   /// x [T, H] -> [T, H]. With `saved`, keeps there what backward needs; without (null), nothing: inference.
   at::Tensor forward(const at::Tensor& x_TH, int micro_batch, SequenceContext& sequence, std::unique_ptr<Saved>* saved);

@@ -6,8 +6,8 @@
 
 namespace octavo {
 
-/// The flow of block `block` of the store's table, in `num_steps` steps of about equally many units. Looping over groups
-/// of units costs no arithmetic and cuts the peak of the temporaries. The store must outlive it.
+/// The flow of block `block` of the store's table, in `num_steps` steps of about equally many units. Looping over
+/// groups of units costs no arithmetic and cuts the peak of the temporaries. The store must outlive it.
 std::unique_ptr<Flow> make_local_flow(ParamStore& store, int block, int num_steps);
 
 /// Steps that keep the products efficient (at least 512 features, or 256 query rows, each) for a block under recompute.

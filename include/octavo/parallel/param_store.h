@@ -45,7 +45,8 @@ class ParamStore {
   void load(const RowSource& source);
   /// Checkpoint rows of the weights (or of any tensor laid out like them, as gradients()): the elements that this rank
   /// stores; the others are left as they are.
-  void read_rows(const at::Tensor& flat, const Parameter& parameter, std::int64_t first_row, std::span<double> rows) const;
+  void read_rows(const at::Tensor& flat, const Parameter& parameter, std::int64_t first_row,
+                 std::span<double> rows) const;
   /// The same for the elements that this rank is primary for: over the ranks, each element exactly once.
   void read_primary_rows(const at::Tensor& flat, const Parameter& parameter, std::int64_t first_row,
                          std::span<double> rows) const;
@@ -53,7 +54,8 @@ class ParamStore {
  private:
   at::Tensor slab_view(const at::Tensor& flat, int slab) const;
   at::Tensor optimizer_view(const at::Tensor& flat, int i) const;
-  void scatter_rows(const Parameter& parameter, std::int64_t width, std::int64_t first_row, std::span<const double> rows);
+  void scatter_rows(const Parameter& parameter, std::int64_t width, std::int64_t first_row,
+                    std::span<const double> rows);
   void read_local(const at::Tensor& flat, const Parameter& parameter, std::int64_t first_row, Interval local,
                   std::span<double> rows) const;
 

@@ -14,8 +14,9 @@ struct Tolerances {
   static Tolerances of(ElementType compute, double learning_rate);
 };
 
-/// Runs `options` on one rank and on its layout, and compares losses, every gradient, the gradient norms and the weights
-/// after the last step; also that all replicas ended with the same bits. `many`, if given, receives the layout's run.
+/// Runs `options` on one rank and on its layout, and compares losses, every gradient, the gradient norms and the
+/// weights after the last step; also that all replicas ended with the same bits. `many`, if given, receives the
+/// layout's run.
 ProofReport prove_equivalence(const ModelSource& model, const BatchSource& batches, const TrainingRunOptions& options,
                               TrainingRun* many = nullptr);
 

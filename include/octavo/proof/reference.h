@@ -10,8 +10,8 @@ namespace octavo {
 /// The batch of a reference folder: its input_ids, and its labels shifted to where they are predicted.
 class ReferenceBatch : public BatchSource {
  public:
-  /// From reference.safetensors, or the file that reference.json names. Throws UsageError if the file lacks them or they
-  /// are not int64 [B, T].
+  /// From reference.safetensors, or the file that reference.json names. Throws UsageError if the file lacks them or
+  /// they are not int64 [B, T].
   static ReferenceBatch read(const std::filesystem::path& folder);
 
   Sequence sequence(std::int64_t step, std::int64_t index) const override;

@@ -11,8 +11,8 @@ struct ProofRow {
   std::string worst_tensor;  // where the distance is largest; empty for a scalar
   double distance = 0;       // as `measure` says
   double limit = 0;
-  std::string measure;       // "relative", "of the largest entry", "absolute", "entries beyond 1e-05"
-  bool passed = false;       // distance <= limit, and everything finite
+  std::string measure;  // "relative", "of the largest entry", "absolute", "entries beyond 1e-05"
+  bool passed = false;  // distance <= limit, and everything finite
 };
 
 struct ProofReport {

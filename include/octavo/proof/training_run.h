@@ -14,13 +14,13 @@
 namespace octavo {
 
 struct TrainingRun {
-  std::vector<double> losses;           // before each step, and after the last: num_steps + 1
-  std::vector<double> gradient_norms;   // of each step
-  NamedTensors gradients;               // of the first step, in checkpoint order
-  NamedTensors weights;                 // after the last step
-  std::vector<MemorySnapshot> peaks;    // per rank, over the steps
-  std::vector<int> idle_ranks;          // that had no sequence in a batch
-  bool replicas_agree = true;           // every rank ended with the same bits
+  std::vector<double> losses;          // before each step, and after the last: num_steps + 1
+  std::vector<double> gradient_norms;  // of each step
+  NamedTensors gradients;              // of the first step, in checkpoint order
+  NamedTensors weights;                // after the last step
+  std::vector<MemorySnapshot> peaks;   // per rank, over the steps
+  std::vector<int> idle_ranks;         // that had no sequence in a batch
+  bool replicas_agree = true;          // every rank ended with the same bits
 };
 
 struct TrainingRunOptions {

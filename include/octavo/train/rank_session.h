@@ -17,9 +17,9 @@ struct RankSession {
 
 struct SessionOptions {
   int num_ranks = 1;
-  int threads_per_rank = 1;                     // of libtorch's operators
-  Bytes memory_limit = 0;                       // per rank; 0: none
-  std::chrono::seconds deadline{60};            // of every wait for another rank
+  int threads_per_rank = 1;           // of libtorch's operators
+  Bytes memory_limit = 0;             // per rank; 0: none
+  std::chrono::seconds deadline{60};  // of every wait for another rank
 };
 
 /// Runs `body` on every rank, as threads of this process, and returns when all have returned. The first error of a rank

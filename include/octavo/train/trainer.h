@@ -16,12 +16,12 @@
 namespace octavo {
 
 struct TrainerConfig {
-  std::int64_t micro_batch = 1;      // sequences that one rank takes through the model at once, >= 1
+  std::int64_t micro_batch = 1;  // sequences that one rank takes through the model at once, >= 1
   StashPolicy stash;
   AdamWConfig adamw;
   Schedule schedule;
   std::optional<double> clip_norm = 1.0;  // gradients times min(1, clip / (norm + 1e-6)); absent: no clipping
-  bool overlap = true;               // gradients travel while backward runs
+  bool overlap = true;                    // gradients travel while backward runs
 };
 
 struct StepReport {
@@ -29,7 +29,7 @@ struct StepReport {
   double loss;           // mean over the labelled tokens of all ranks
   double gradient_norm;  // before clipping
   double learning_rate;
-  std::int64_t num_labels;     // of all ranks
+  std::int64_t num_labels;      // of all ranks
   std::int64_t sequences_here;  // that this rank took
 };
 
@@ -38,9 +38,9 @@ class Trainer {
   /// Collective: splits `world` by the layout's mesh. `store` must be for training; all references must outlive this.
   Trainer(const ModelSpec& model, const Layout& layout, World& world, ParamStore& store, const TrainerConfig& config);
 
-  /// Gradients of the batch of `step`, summed over all ranks, in the store (ZeRO 1: its primary intervals), and the loss
-  /// and norm; no update. Collective. Throws CheckFailed if loss or norm is not finite, naming step, rank and the first
-  /// bad tensor; UsageError if the batch has no label. On the meta device loss and norm are 0.
+  /// Gradients of the batch of `step`, summed over all ranks, in the store (ZeRO 1: its primary intervals), and the
+  /// loss and norm; no update. Collective. Throws CheckFailed if loss or norm is not finite, naming step, rank and the
+  /// first bad tensor; UsageError if the batch has no label. On the meta device loss and norm are 0.
   StepReport compute_gradients(const BatchSource& batches, std::int64_t step);
   /// The update that belongs to it. Collective under ZeRO 1.
   void apply_update(const StepReport& report);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Keeps files small enough to read.
 
-    tools/check_sizes.py [ROOT]
+    tools/checks/check_sizes.py [ROOT]
 
 Public headers have at most 150 lines, sources at most 500, tests/data at most 20 MB. A file that must be longer stands in
-tools/size_exceptions.txt with a reason; an exception that is not needed any more is a violation too.
+tools/checks/size_exceptions.txt with a reason; an exception that is not needed any more is a violation too.
 """
 
 import pathlib
@@ -20,11 +20,11 @@ SOURCE_ENDINGS = (".h", ".cpp", ".py", ".cmake", ".txt")
 def read_exceptions(root):
     """Path -> reason; one `path: reason` a line, # begins a comment."""
     exceptions = {}
-    for line in (root / "tools/size_exceptions.txt").read_text().splitlines():
+    for line in (root / "tools/checks/size_exceptions.txt").read_text().splitlines():
         if line.strip() and not line.startswith("#"):
             path, _, reason = line.partition(":")
             if not reason.strip():
-                sys.exit(f"tools/size_exceptions.txt: '{line}' gives no reason; write 'path: reason'")
+                sys.exit(f"tools/checks/size_exceptions.txt: '{line}' gives no reason; write 'path: reason'")
             exceptions[path.strip()] = reason.strip()
     return exceptions
 
@@ -44,18 +44,18 @@ def violations(root):
         limit = MAX_HEADER_LINES if name.startswith("include/") else MAX_SOURCE_LINES
         reason = exceptions.pop(name, None)
         if lines > limit and reason is None:
-            yield f"{name}: {lines} lines, at most {limit}; split it, or give a reason in tools/size_exceptions.txt"
+            yield f"{name}: {lines} lines, at most {limit}; split it, or give a reason in tools/checks/size_exceptions.txt"
         if lines <= limit and reason is not None:
-            yield f"{name}: {lines} lines need no exception; take it out of tools/size_exceptions.txt"
+            yield f"{name}: {lines} lines need no exception; take it out of tools/checks/size_exceptions.txt"
     for name in exceptions:
-        yield f"{name}: in tools/size_exceptions.txt, but there is no such source"
+        yield f"{name}: in tools/checks/size_exceptions.txt, but there is no such source"
     data_bytes = sum(path.stat().st_size for path in (root / "tests/data").glob("**/*") if path.is_file())
     if data_bytes > MAX_TEST_DATA_BYTES:
         yield f"tests/data: {data_bytes} bytes, at most {MAX_TEST_DATA_BYTES}"
 
 
 def main():
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2])
     found = list(violations(root))
     print("\n".join(found), end="\n" if found else "")
     print(f"check_sizes: {len(list(source_files(root)))} files, {len(found)} violations")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds the includes of include/ and src/ against the NEEDS lists in src/*/CMakeLists.txt.
 
-    tools/check_deps.py [--self-test] [ROOT]
+    tools/checks/check_deps.py [--self-test] [ROOT]
 
 The rules, each violation one line (file:line: what, rule):
   - a folder includes only itself and what it NEEDS, directly or through others; NEEDS has no cycle;
@@ -185,10 +185,13 @@ def main():
     if "--self-test" in arguments:
         self_test()
         arguments.remove("--self-test")
-    root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).parent.parent)
+    root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).resolve().parents[2])
     found = violations(root)
     print("\n".join(found), end="\n" if found else "")
-    print(f"check_deps: {len(read_components(root))} components, {len(found)} violations")
+    components = read_components(root)
+    if not components:
+        sys.exit(f"check_deps: {root} has no src/*/CMakeLists.txt; give the repository's root")
+    print(f"check_deps: {len(components)} components, {len(found)} violations")
     sys.exit(1 if found else 0)
 
 

@@ -6,11 +6,15 @@ so it may be larger than memory; no token spans two pieces, and a tokenizer that
 beginning of every piece. The format of the output is described in include/octavo/dataset/token_source.h.
 """
 
+import sys
+
+# This file is called like a module of Python's own, which others import: its folder must not be searched.
+sys.path.pop(0)
+
 import argparse
 import array
 import os
 import struct
-import sys
 
 MAGIC = b"OCTVTOK1"
 HEADER = struct.Struct("<8sIIQ")  # magic, bytes of one id, vocabulary size, number of ids
@@ -20,7 +24,7 @@ PIECE_CHARACTERS = 1 << 20
 def parse_arguments():
     parser = argparse.ArgumentParser(
         description="Make a token file (.bin) for octavo from text files.",
-        epilog="example: tools/make_tokens.py --tokenizer SmolLM2/tokenizer.json --out train.bin part1.txt part2.txt",
+        epilog="example: tools/tokenize.py --tokenizer SmolLM2/tokenizer.json --out train.bin part1.txt part2.txt",
     )
     parser.add_argument("text", nargs="+", help="UTF-8 text files, tokenized one after the other; - is standard input")
     parser.add_argument("--tokenizer", required=True, metavar="FILE", help="a tokenizer.json, or the folder it is in")
@@ -33,7 +37,7 @@ def parse_arguments():
 
 
 def fail(message):
-    print(f"make_tokens.py: {message}", file=sys.stderr)
+    print(f"tokenize.py: {message}", file=sys.stderr)
     sys.exit(2)
 
 
