@@ -48,7 +48,7 @@ void settle(const Header& header) {
 /// Free blocks by exact size. Small ones are left to malloc, which is as good there.
 class BlockCache {
  public:
-  static constexpr std::size_t kSmall = 64 << 10, kPage = 4 << 10, kMaxCached = std::size_t{1} << 30;
+  static constexpr std::size_t kSmall = 64 << 10, kPage = 4 << 10, kMaxCached = std::size_t{4} << 30;
 
   static std::size_t rounded(std::size_t bytes) {
     const std::size_t grain = bytes < kSmall ? 64 : kPage;

@@ -11,34 +11,26 @@ namespace {
 
 constexpr std::int64_t kRowsAtOnceElements = 1 << 22;  // bounds the float64 staging of load()
 
-double read_element(const at::Tensor& flat, std::int64_t index) {
+/// Calls body(pointer) with a pointer to the elements of `flat` in their own type.
+template <class Body>
+void with_elements(const at::Tensor& flat, const Body& body) {
   switch (flat.scalar_type()) {
     case at::kFloat:
-      return flat.const_data_ptr<float>()[index];
+      return body(flat.data_ptr<float>());
     case at::kDouble:
-      return flat.const_data_ptr<double>()[index];
+      return body(flat.data_ptr<double>());
     case at::kBFloat16:
-      return static_cast<float>(flat.const_data_ptr<at::BFloat16>()[index]);
+      return body(flat.data_ptr<at::BFloat16>());
     default:
       throw InternalError("[parallel] unexpected element type");
   }
 }
 
-void write_element(const at::Tensor& flat, std::int64_t index, double value) {
-  switch (flat.scalar_type()) {
-    case at::kFloat:
-      flat.data_ptr<float>()[index] = static_cast<float>(value);
-      return;
-    case at::kDouble:
-      flat.data_ptr<double>()[index] = value;
-      return;
-    case at::kBFloat16:
-      flat.data_ptr<at::BFloat16>()[index] = static_cast<float>(value);
-      return;
-    default:
-      throw InternalError("[parallel] unexpected element type");
-  }
+template <class T>
+void assign(T& element, double value) {
+  element = static_cast<T>(value);
 }
+void assign(at::BFloat16& element, double value) { element = static_cast<float>(value); }
 
 /// Calls body(offset in `rows`, slab element) for the elements of checkpoint rows [first_row, ...).
 template <class Body>
@@ -139,14 +131,18 @@ void ParamStore::scatter_rows(const Parameter& parameter, std::int64_t width, st
         body(offset, part.local_offset + element - part.elements.begin);
       });
     };
-    for_each_stored([&](std::int64_t offset, std::int64_t local) { write_element(weights_, local, rows[offset]); });
+    with_elements(weights_, [&](auto* weights) {
+      for_each_stored([&](std::int64_t offset, std::int64_t local) { assign(weights[local], rows[offset]); });
+    });
     if (!masters_.defined()) continue;
     for (std::size_t i = 0; i < placement_.optimized.size(); ++i) {
       const Interval interval = placement_.optimized[i];
       if (intersection(interval, {part.local_offset, part.local_offset + part.elements.size()}).empty()) continue;
-      for_each_stored([&](std::int64_t offset, std::int64_t local) {
-        if (local < interval.begin || local >= interval.end) return;
-        write_element(masters_, optimizer_offsets_[i] + local - interval.begin, rows[offset]);
+      with_elements(masters_, [&](auto* masters) {
+        for_each_stored([&](std::int64_t offset, std::int64_t local) {
+          if (local < interval.begin || local >= interval.end) return;
+          assign(masters[optimizer_offsets_[i] + local - interval.begin], rows[offset]);
+        });
       });
     }
   }
@@ -159,9 +155,11 @@ void ParamStore::read_local(const at::Tensor& flat, const Parameter& parameter, 
     if (part.slab != parameter.slab) continue;
     const Interval wanted = intersection(local, {part.local_offset, part.local_offset + part.elements.size()});
     if (wanted.empty()) continue;
-    for_each_element(parameter, width, first_row, rows.size(), [&](std::int64_t offset, std::int64_t element) {
-      const std::int64_t index = part.local_offset + element - part.elements.begin;
-      if (index >= wanted.begin && index < wanted.end) rows[offset] = read_element(flat, index);
+    with_elements(flat, [&](const auto* elements) {
+      for_each_element(parameter, width, first_row, rows.size(), [&](std::int64_t offset, std::int64_t element) {
+        const std::int64_t index = part.local_offset + element - part.elements.begin;
+        if (index >= wanted.begin && index < wanted.end) rows[offset] = static_cast<double>(elements[index]);
+      });
     });
   }
 }
