@@ -157,8 +157,8 @@ void run_shape(const std::string& name, std::int64_t length, int rounds, bool wi
     char line[160];
     const double update = median(figures[i].update_seconds);
     std::snprintf(line, sizeof(line), "%-22s %7.1f %15.1f%% %11.1f %10.0f %9.1f %12.1f\n", strategies[i].name.c_str(),
-                  seconds * 1e3, 100 * ranks * flops / seconds / peak, update * 1e3, ranks * length / (seconds + update),
-                  static_cast<double>(figures[i].peak.total) / 1e6,
+                  seconds * 1e3, 100 * ranks * flops / seconds / peak, update * 1e3,
+                  ranks * length / (seconds + update), static_cast<double>(figures[i].peak.total) / 1e6,
                   1e3 * figures[i].waited / static_cast<double>(figures[i].seconds.size()));
     std::cout << line;
   }

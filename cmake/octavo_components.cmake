@@ -1,5 +1,5 @@
 # One library per folder. NEEDS names the folders it may include from (transitively);
-# tools/check_deps.py holds the includes against these lists.
+# tools/checks/check_deps.py holds the includes against these lists.
 include(GNUInstallDirs)
 
 add_library(octavo_options INTERFACE)

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+#include "octavo/layout/block_layout.h"
 #include "octavo/ops/cross_entropy.h"
 #include "octavo/ops/rms_norm.h"
 
@@ -13,10 +16,19 @@ namespace {
 using vocabulary_panels::kNorm;
 using vocabulary_panels::kRows;
 
-/// Tokens whose logits exist at once: 64 MB of them, but enough for an efficient product.
-std::int64_t tokens_per_chunk(std::int64_t vocabulary, std::int64_t element_bytes) {
-  constexpr std::int64_t kLogitBytes = 64 << 20, kFewest = 256;
-  return std::max(kFewest, kLogitBytes / (vocabulary * element_bytes));
+/// Tokens whose logits exist at once: so many bytes of them, but enough for an efficient product.
+std::int64_t tokens_per_chunk(const Head::Options& options, const at::Tensor& weight) {
+  return std::max(options.fewest_tokens, options.logit_bytes / (weight.size(0) * weight.element_size()));
+}
+
+/// A label beyond the rows would silently lose its share of the gradient.
+void check_labels(const at::Tensor& labels, std::int64_t num_rows) {
+  const std::int64_t* label = labels.const_data_ptr<std::int64_t>();
+  for (std::int64_t t = 0; t < labels.size(0); ++t) {
+    if (label[t] < num_rows) continue;
+    throw UsageError(cat("[blocks] token ", t, " has label ", label[t], "; the vocabulary has rows 0 to ", num_rows - 1,
+                         ". Use data made with this model's tokenizer"));
+  }
 }
 
 }  // namespace
@@ -49,7 +61,8 @@ Head::Result Head::loss_and_gradient(const at::Tensor& x, const at::Tensor& labe
 Head::Result Head::run(const at::Tensor& x, const at::Tensor& labels, const double* gradient_scale,
                        WeightTrip& trip) const {
   const at::Tensor weight = trip.panel(0, kRows), norm_weight = trip.common(kNorm);
-  const std::int64_t tokens = x.size(0), chunk = tokens_per_chunk(weight.size(0), weight.element_size());
+  const std::int64_t tokens = x.size(0), chunk = tokens_per_chunk(options_, weight);
+  check_labels(labels, weight.size(0));
   const ops::RmsNormResult normed = ops::rms_norm_forward(x, norm_weight, norm_eps_);
   Result result{at::zeros({}, x.options().dtype(at::kDouble)), {}};
   at::Tensor dnormed;

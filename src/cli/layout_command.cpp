@@ -1,10 +1,11 @@
 // octavo layout: who holds what.
-#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/table.h"
+#include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/layout/placement.h"
 #include "octavo/train/model_source.h"
@@ -17,7 +18,7 @@ using nlohmann::json;
 struct LayoutArguments {
   ModelOption model;
   std::string layout, dtype = "fp32";
-  int rank = -1;  // -1: every rank, shortened
+  std::optional<int> rank;  // absent: every rank, shortened
   bool intervals = false, json_output = false;
 };
 
@@ -55,6 +56,12 @@ json parts_to_json(const ParamTable& table, const Placement& placement) {
   return parts;
 }
 
+std::vector<std::string> axis_names(const std::vector<Axis>& axes) {
+  std::vector<std::string> names;
+  for (const Axis axis : axes) names.emplace_back(axis_name(axis));
+  return names;
+}
+
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::vector<std::string> sizes;
   for (const std::int64_t size : shape) sizes.push_back(cat(size));
@@ -87,7 +94,8 @@ void print_json(const ModelSource& model, const ParamTable& table, const Layout&
                             {"shape", parameter.shape},
                             {"slab", table.slabs()[parameter.slab].name},
                             {"uses", table.slabs()[parameter.slab].uses},
-                            {"decays", table.slabs()[parameter.slab].decays}});
+                            {"decays", table.slabs()[parameter.slab].decays},
+                            {"gradient_axes", axis_names(parameter.gradient_axes)}});
   }
   std::cout << out.dump(2) << "\n";
 }
@@ -138,10 +146,13 @@ int run_layout(const LayoutArguments& arguments) {
   const ElementType dtype = parse_element_type(arguments.dtype);
   const ModelSource model(arguments.model.path, 0);
   const ParamTable table(model.spec());
+  if (arguments.rank && *arguments.rank >= layout.world_size()) {
+    throw UsageError(cat("[cli] --rank ", *arguments.rank, ": the layout has ranks 0 to ", layout.world_size() - 1));
+  }
   constexpr int kMostRanks = 16;
   std::vector<RankView> ranks;
-  const int first = std::max(0, arguments.rank);
-  const int last = arguments.rank >= 0 ? arguments.rank + 1 : std::min(layout.world_size(), kMostRanks);
+  const int first = arguments.rank.value_or(0);
+  const int last = arguments.rank ? first + 1 : std::min(layout.world_size(), kMostRanks);
   for (int rank = first; rank < last; ++rank) {
     Placement placement = place(table, layout, rank);
     const StateBytes bytes = state_bytes(placement, dtype);

@@ -67,9 +67,11 @@ SessionOptions RankOptionsText::session(const Layout& parsed) const {
   if (deadline_seconds < 1) throw UsageError(cat("[cli] --deadline ", deadline_seconds, ": use at least 1 second"));
   options.deadline = std::chrono::seconds(deadline_seconds);
   if (!memory_limit.empty()) options.memory_limit = parse_bytes(memory_limit, "--memory-limit");
-  constexpr int kMostThreads = 1024;
-  if (options.num_ranks > kMostThreads) {
-    throw UsageError(cat("[cli] ", options.num_ranks, " ranks as threads of one process; use at most ", kMostThreads));
+  constexpr std::int64_t kMostThreads = 1024;
+  const std::int64_t threads = std::int64_t{options.num_ranks} * options.threads_per_rank;
+  if (threads > kMostThreads) {
+    throw UsageError(cat("[cli] ", options.num_ranks, " ranks x ", options.threads_per_rank,
+                         " threads in one process; use at most ", kMostThreads, " threads"));
   }
   return options;
 }

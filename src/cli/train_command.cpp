@@ -1,19 +1,16 @@
 // octavo train: from random or given weights, on a token file, to a Hugging Face folder.
-#include <array>
-#include <atomic>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "cli/train_job.h"
 #include "cli/train_summary.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
-#include "octavo/dataset/batches.h"
 #include "octavo/infer/sample.h"
 #include "octavo/spec/flops.h"
 #include "octavo/train/matmul_peak.h"
@@ -29,97 +26,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-struct TrainArguments {
-  ModelOption model;
-  std::string data, valid, stash = "keep", out = "octavo-model", metrics, prompt = "In the beginning";
-  RankOptionsText ranks;
-  std::int64_t steps = 100, batch = 0, sequence_length = 0, micro_batch = 0, warmup = -1, valid_every = 0, sample = 0;
-  std::int64_t valid_sequences = 32;
-  double learning_rate = 1e-3, min_learning_rate = -1, weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8,
-         clip = 1.0;
-  double temperature = 0.7;
-  std::uint64_t seed = 0;
-  bool no_overlap = false, json_output = false;
-};
-
-/// Everything that the ranks share, checked before any of them starts.
-struct Job {
-  TrainArguments arguments;
-  Layout layout;
-  ElementType dtype;
-  SessionOptions session;
-  TrainerConfig trainer;
-  ModelSource model;
-  TokenSource tokens;
-  std::optional<TokenSource> valid_tokens;
-  std::unique_ptr<Batches> batches;
-  std::unique_ptr<ValidationBatches> valid;
-  std::int64_t valid_steps = 0;
-
-  explicit Job(const TrainArguments& given)
-      : arguments(given),
-        layout(given.ranks.parsed_layout()),
-        dtype(given.ranks.parsed_dtype()),
-        session(given.ranks.session(layout)),
-        model(given.model.path, given.seed),
-        tokens(given.data) {
-    check_positive();
-    check_vocabulary(tokens, model.spec());
-    fill_defaults();
-    batches =
-        std::make_unique<Batches>(tokens, Batches::Config{arguments.sequence_length, arguments.batch, arguments.seed});
-    if (!arguments.valid.empty()) {
-      valid_tokens.emplace(arguments.valid);
-      check_vocabulary(*valid_tokens, model.spec());
-      valid = std::make_unique<ValidationBatches>(*valid_tokens, arguments.sequence_length,
-                                                  std::min(arguments.valid_sequences, valid_limit()));
-      valid_steps = 1;
-    }
-    trainer.micro_batch = arguments.micro_batch;
-    trainer.stash = parse_stash_policy(arguments.stash);
-    trainer.adamw = {arguments.beta1, arguments.beta2, arguments.eps, arguments.weight_decay};
-    trainer.schedule = {arguments.learning_rate, arguments.min_learning_rate, arguments.warmup, arguments.steps};
-    if (arguments.clip > 0) trainer.clip_norm = arguments.clip;
-    if (arguments.clip == 0) trainer.clip_norm.reset();
-    trainer.overlap = !arguments.no_overlap;
-    check_model_target(arguments.out);
-  }
-
- private:
-  std::int64_t valid_limit() const {
-    return ValidationBatches(*valid_tokens, arguments.sequence_length, 1).num_sequences();
-  }
-
-  void check_positive() const {
-    const auto refuse_below = [](const char* option, double value, double least) {
-      if (!(value >= least)) throw UsageError(cat("[cli] ", option, " ", value, ": use at least ", least));
-    };
-    refuse_below("--steps", arguments.steps, 1);
-    refuse_below("--batch", arguments.batch, 0);
-    refuse_below("--seq-len", arguments.sequence_length, 0);
-    refuse_below("--micro-batch", arguments.micro_batch, 0);
-    refuse_below("--lr", arguments.learning_rate, 0);
-    refuse_below("--weight-decay", arguments.weight_decay, 0);
-    refuse_below("--clip", arguments.clip, 0);
-    refuse_below("--sample", arguments.sample, 0);
-    refuse_below("--valid-sequences", arguments.valid_sequences, 1);
-    for (const double beta : {arguments.beta1, arguments.beta2}) {
-      if (!(beta >= 0 && beta < 1)) throw UsageError(cat("[cli] beta ", beta, ": use a value in [0, 1)"));
-    }
-  }
-
-  void fill_defaults() {
-    if (arguments.batch == 0) arguments.batch = 4 * layout.world_size();
-    if (arguments.sequence_length == 0) arguments.sequence_length = 256;
-    if (arguments.micro_batch == 0) {
-      arguments.micro_batch = (arguments.batch + layout.world_size() - 1) / layout.world_size();
-    }
-    if (arguments.warmup < 0) arguments.warmup = std::min<std::int64_t>(100, arguments.steps / 10);
-    if (arguments.min_learning_rate < 0) arguments.min_learning_rate = arguments.learning_rate / 10;
-    if (arguments.valid_every == 0) arguments.valid_every = (arguments.steps + 3) / 4;
-  }
-};
-
 std::string readable(const std::vector<std::int64_t>& tokens) {
   std::string text;
   for (const std::int64_t id : tokens) {
@@ -132,7 +38,7 @@ std::string readable(const std::vector<std::int64_t>& tokens) {
 /// What one rank does. Rank 0 speaks.
 class RankRun {
  public:
-  RankRun(Job& job, const ParamTable& table, RankSession& session, TrainSummary& summary)
+  RankRun(TrainJob& job, const ParamTable& table, RankSession& session, TrainSummary& summary)
       : job_(job),
         session_(session),
         summary_(summary),
@@ -154,8 +60,8 @@ class RankRun {
     progress_.finish();
     summary_.peaks[rank_] = session_.memory.peak();
     summary_.ledgers[rank_] = session_.world.ledger().rows();
+    // The others are done: rank 0 may take its time.
     if (rank_ == 0) finish();
-    everyone_->barrier();
   }
 
  private:
@@ -171,12 +77,12 @@ class RankRun {
                                      with_commas(static_cast<std::int64_t>(tokens_per_step() / seconds)), " tokens/s"));
       write_metrics(report, seconds);
     }
-    if ((step + 1) % job_.arguments.valid_every == 0 || step + 1 == job_.arguments.steps) validate(step + 1);
+    if ((step + 1) % job_.valid_every == 0 || step + 1 == job_.arguments.steps) validate(step + 1);
   }
 
   void validate(std::int64_t step) {
     if (!job_.valid) return;
-    const double loss = trainer_.evaluate(*job_.valid, job_.valid_steps);
+    const double loss = trainer_.evaluate(*job_.valid, 1);
     if (rank_ != 0) return;
     summary_.valid_losses.emplace_back(step, loss);
     progress_.note(
@@ -198,6 +104,7 @@ class RankRun {
   }
 
   void finish() {
+    trainer_.check_weights();
     save_model(job_.arguments.out, job_.model.spec(), store_);
     if (job_.arguments.sample == 0) return;
     std::vector<std::int64_t> prompt(job_.arguments.prompt.begin(), job_.arguments.prompt.end());
@@ -206,15 +113,13 @@ class RankRun {
                                                   {.num_tokens = job_.arguments.sample,
                                                    .temperature = job_.arguments.temperature,
                                                    .seed = job_.arguments.seed,
-                                                   .max_context = job_.arguments.sequence_length});
+                                                   .max_context = job_.sequence_length});
     summary_.sample = readable(text);
   }
 
-  double tokens_per_step() const {
-    return static_cast<double>(job_.arguments.batch) * static_cast<double>(job_.arguments.sequence_length);
-  }
+  double tokens_per_step() const { return static_cast<double>(job_.batch) * static_cast<double>(job_.sequence_length); }
 
-  Job& job_;
+  TrainJob& job_;
   RankSession& session_;
   TrainSummary& summary_;
   int rank_;
@@ -228,15 +133,15 @@ class RankRun {
 int run_train(const TrainArguments& arguments) {
   TrainSummary summary;
   summary.start = Clock::now();
-  Job job(arguments);
+  TrainJob job(arguments);
   const ParamTable table(job.model.spec());
   summary.resize(job.layout.world_size());
   summary.layout = job.layout.to_string();
   summary.stash = job.trainer.stash.to_string();
   summary.dtype = element_type_name(job.dtype);
   summary.num_parameters = num_parameters(job.model.spec());
-  summary.tokens_per_step = job.arguments.batch * job.arguments.sequence_length;
-  const std::vector<std::int64_t> lengths(job.arguments.batch, job.arguments.sequence_length);
+  summary.tokens_per_step = job.batch * job.sequence_length;
+  const std::vector<std::int64_t> lengths(job.batch, job.sequence_length);
   summary.flops_per_step = training_flops(job.model.spec(), lengths);
   summary.out = job.arguments.out;
   if (!arguments.json_output) {
@@ -244,8 +149,8 @@ int run_train(const TrainArguments& arguments) {
               << (job.model.has_weights() ? "weights from " + arguments.model.path : std::string("random weights"))
               << "; " << job.layout.world_size() << (job.layout.world_size() == 1 ? " rank" : " ranks")
               << (summary.layout.empty() ? "" : " (" + summary.layout + ")") << ", " << summary.dtype << ", "
-              << job.arguments.steps << " steps of " << job.arguments.batch << " x " << job.arguments.sequence_length
-              << " tokens, stash " << summary.stash << std::endl;
+              << job.arguments.steps << " steps of " << job.batch << " x " << job.sequence_length << " tokens, stash "
+              << summary.stash << std::endl;
     const std::string shared = arguments.ranks.oversubscription(job.layout);
     if (!shared.empty()) std::cout << "note: " << shared << std::endl;
     if (job.tokens.vocab_size() == 256 && job.model.has_weights()) {

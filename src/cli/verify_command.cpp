@@ -17,7 +17,7 @@ struct VerifyArguments {
   ModelOption model;
   std::string reference, data, stash = "keep";
   RankOptionsText ranks;
-  std::int64_t batch = 0, sequence_length = 0, micro_batch = 1, steps = 3;
+  std::int64_t batch = 0, sequence_length = 64, micro_batch = 1, steps = 3;
   double learning_rate = 1e-3;
   std::uint64_t seed = 0;
   bool json_output = false;
@@ -75,10 +75,13 @@ int verify_reference(const VerifyArguments& arguments) {
 
 int verify_model(const VerifyArguments& arguments) {
   if (arguments.steps < 1) throw UsageError(cat("[cli] --steps ", arguments.steps, ": verify at least 1 step"));
+  if (!(arguments.learning_rate > 0 && arguments.learning_rate < 1)) {
+    throw UsageError(cat("[cli] --lr ", arguments.learning_rate, ": use a rate between 0 and 1"));
+  }
   const TrainingRunOptions options = options_of(arguments);
   const ModelSource model(arguments.model.path, arguments.seed);
-  const std::int64_t batch = arguments.batch > 0 ? arguments.batch : options.layout.world_size() + 1;
-  const std::int64_t length = arguments.sequence_length > 0 ? arguments.sequence_length : 64;
+  const std::int64_t batch = arguments.batch > 0 ? arguments.batch : options.layout.mesh.size(Axis::Data) + 1;
+  const std::int64_t length = arguments.sequence_length;
   std::unique_ptr<TokenSource> tokens;
   std::unique_ptr<BatchSource> batches;
   if (arguments.data.empty()) {
@@ -91,11 +94,12 @@ int verify_model(const VerifyArguments& arguments) {
   }
   TrainingRun run;
   const ProofReport report = prove_equivalence(model, *batches, options, &run);
-  return print(
-      report, run,
-      cat(options.layout.world_size(), " ranks (", options.layout.to_string(), ") against one: ", options.num_steps,
-          " steps of ", batch, " sequences of ", length, " tokens, ", element_type_name(options.compute)),
-      arguments.json_output);
+  return print(report, run,
+               cat(options.layout.world_size(), options.layout.world_size() == 1 ? " rank" : " ranks",
+                   options.layout.to_string().empty() ? "" : " (" + options.layout.to_string() + ")", ", stash ",
+                   options.trainer.stash.to_string(), ", against one rank that keeps everything: ", options.num_steps,
+                   " steps of ", batch, " sequences of ", length, " tokens, ", element_type_name(options.compute)),
+               arguments.json_output);
 }
 
 int run_verify(const VerifyArguments& arguments) {
@@ -111,17 +115,21 @@ void add_verify_command(CLI::App& program, Runner& run) {
   auto arguments = std::make_shared<VerifyArguments>();
   CLI::App* command = program.add_subcommand("verify", "Show that N ranks compute what one computes; exit 1 if not");
   add_model_option(*command, arguments->model, /*required=*/false);
-  command->add_option("--reference", arguments->reference,
-                      "A folder with a model and reference.safetensors: compare with its stored numbers");
+  CLI::Option* reference =
+      command->add_option("--reference", arguments->reference,
+                          "A folder with a model and reference.safetensors: compare with its stored numbers");
   command->add_option("--data", arguments->data, "A token file; default: seeded random tokens with ragged labels");
   command->add_option("--batch", arguments->batch, "Sequences per step over all ranks; default: ranks + 1");
-  command->add_option("--seq-len", arguments->sequence_length, "Tokens per sequence; default 64");
+  command->add_option("--seq-len", arguments->sequence_length, "Tokens per sequence")->capture_default_str();
   command->add_option("--micro-batch", arguments->micro_batch, "Sequences a rank takes at once")->capture_default_str();
   command->add_option("--steps", arguments->steps, "Training steps")->capture_default_str();
   command->add_option("--lr", arguments->learning_rate, "Learning rate")->capture_default_str();
   command->add_option("--stash", arguments->stash, "keep, recompute, or values to keep: attention,qkv,gate_up")
       ->capture_default_str();
   command->add_option("--seed", arguments->seed, "Of random weights and tokens")->capture_default_str();
+  for (const char* option : {"--data", "--batch", "--seq-len", "--steps", "--lr", "--seed"}) {
+    reference->excludes(command->get_option(option));  // the stored numbers have their own
+  }
   add_rank_options(*command, arguments->ranks);
   add_json_option(*command, arguments->json_output);
   command->footer(

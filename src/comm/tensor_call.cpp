@@ -9,16 +9,16 @@
 namespace octavo {
 namespace {
 
-std::optional<ElementType> element_type(at::ScalarType type) {
+std::optional<WireType> element_type(at::ScalarType type) {
   switch (type) {
     case at::kFloat:
-      return ElementType::F32;
+      return WireType::F32;
     case at::kDouble:
-      return ElementType::F64;
+      return WireType::F64;
     case at::kBFloat16:
-      return ElementType::BF16;
+      return WireType::BF16;
     case at::kLong:
-      return ElementType::I64;
+      return WireType::I64;
     default:
       return std::nullopt;
   }
@@ -86,8 +86,8 @@ bool writes_out(const TensorCall& call, int index) {
   throw InternalError("[comm] writes_out: a kind outside the enum.");
 }
 
-ElementType call_element_type(const TensorCall& call) {
-  if (call.kind == Collective::Barrier) return ElementType::F32;
+WireType call_element_type(const TensorCall& call) {
+  if (call.kind == Collective::Barrier) return WireType::F32;
   const at::ScalarType type = (call.in.defined() ? call.in : call.out).scalar_type();
   internal_check(element_type(type).has_value(), "[comm] call_element_type: the call was not checked.");
   return *element_type(type);

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "comm/threads/element_type.h"
+#include "comm/threads/wire_type.h"
 #include "octavo/trace/collective.h"
 #include "octavo/trace/purpose.h"
 
@@ -24,7 +24,7 @@ struct TensorCall {
 bool writes_out(const TensorCall& call, int index);
 
 /// The type of the call's elements. Throws UsageError for a dtype that cannot travel.
-ElementType call_element_type(const TensorCall& call);
+WireType call_element_type(const TensorCall& call);
 
 /// Who calls, for messages.
 struct Caller {

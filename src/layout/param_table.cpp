@@ -29,7 +29,7 @@ ParamTable::ParamTable(const ModelSpec& model) : blocks_(block_layouts(model)) {
                              false,
                              {Initializer::Kind::Ones, 0},
                              {Axis::Data}});
-      add_slab(cat(blocks_[b].name, ".", common.name), b, 1, common.size, true);
+      add_slab(cat(blocks_[b].name, ".", common.name), b, 1, common.size, /*decays=*/false);
     }
   }
   // The rest of the program lists parameters as checkpoints do.
@@ -42,8 +42,8 @@ ParamTable::ParamTable(const ModelSpec& model) : blocks_(block_layouts(model)) {
   parameters_ = std::move(ordered);
 }
 
-void ParamTable::add_slab(const std::string& name, int block, std::int64_t rows, std::int64_t width, bool is_common) {
-  slabs_.push_back({name, block, rows, width, is_common, !is_common, 1});
+void ParamTable::add_slab(const std::string& name, int block, std::int64_t rows, std::int64_t width, bool decays) {
+  slabs_.push_back({name, block, rows, width, decays, 1});
 }
 
 void ParamTable::add_panel(const ModelSpec& model, int block, const PanelLayout& panel) {
@@ -59,7 +59,8 @@ void ParamTable::add_panel(const ModelSpec& model, int block, const PanelLayout&
   const int slab = static_cast<int>(slabs_.size());
   const std::int64_t units = blocks_[block].num_units;
   panel_slabs_[block].push_back(slab);
-  add_slab(cat(blocks_[block].name, ".", panel.name), block, units * panel.rows_per_unit(), panel.width, false);
+  add_slab(cat(blocks_[block].name, ".", panel.name), block, units * panel.rows_per_unit(), panel.width,
+           /*decays=*/true);
   std::int64_t first_row = 0;
   for (const PanelSection& section : panel.sections) {
     const std::int64_t rows = units * section.rows_per_unit;

@@ -1,24 +1,11 @@
 #include "octavo/layout/placement.h"
 
-#include "octavo/base/error.h"
-#include "octavo/base/text.h"
-
 namespace octavo {
 
 std::int64_t Placement::optimized_elements() const {
   std::int64_t sum = 0;
   for (const Interval& interval : optimized) sum += interval.size();
   return sum;
-}
-
-void Placement::for_each_overlap(int slab, Interval elements,
-                                 const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& body) const {
-  for (const StoredPart& part : parts) {
-    if (part.slab != slab) continue;
-    const Interval both = intersection(part.elements, elements);
-    if (both.empty()) continue;
-    body(part.local_offset + both.begin - part.elements.begin, both.begin - elements.begin, both.size());
-  }
 }
 
 Placement place(const ParamTable& table, const Layout& layout, int rank, Bytes bucket_bytes) {

@@ -66,24 +66,46 @@ class BlockCache {
         return block;
       }
     }
-    void* block = std::aligned_alloc(bytes >= kSmall ? kPage : 64, bytes);
+    const std::size_t alignment = bytes >= kSmall ? kPage : 64;
+    void* block = std::aligned_alloc(alignment, bytes);
+    if (block == nullptr) {
+      drain();
+      block = std::aligned_alloc(alignment, bytes);
+    }
     if (block == nullptr) throw std::bad_alloc();
     return block;
   }
 
   void give(void* block, std::size_t bytes) {
     if (bytes >= kSmall) {
+      // Full of sizes that do not come again, as those of a growing prefix: start over.
+      if (is_full(bytes)) drain();
       const std::lock_guard guard(mutex_);
-      if (cached_ + bytes <= kMaxCached) {
-        free_[bytes].push_back(block);
-        cached_ += bytes;
-        return;
-      }
+      free_[bytes].push_back(block);
+      cached_ += bytes;
+      return;
     }
     std::free(block);
   }
 
  private:
+  bool is_full(std::size_t bytes) {
+    const std::lock_guard guard(mutex_);
+    return cached_ + bytes > kMaxCached;
+  }
+
+  void drain() {
+    std::map<std::size_t, std::vector<void*>> blocks;
+    {
+      const std::lock_guard guard(mutex_);
+      blocks.swap(free_);
+      cached_ = 0;
+    }
+    for (const auto& [bytes, list] : blocks) {
+      for (void* block : list) std::free(block);
+    }
+  }
+
   std::mutex mutex_;
   std::map<std::size_t, std::vector<void*>> free_;
   std::size_t cached_ = 0;

@@ -9,10 +9,7 @@
 namespace octavo {
 
 Decoder::Decoder(const ModelSpec& model, ParamStore& store, StashPolicy stash)
-    : store_(store),
-      stash_(std::move(stash)),
-      blocks_(make_blocks(model, store.table())),
-      head_(store.table().blocks().back(), model.norm_eps) {
+    : store_(store), stash_(std::move(stash)), blocks_(make_blocks(model, store.table())), head_(model.norm_eps) {
   const int num_blocks = static_cast<int>(store.table().blocks().size());
   for (int block = 0; block < num_blocks; ++block) flows_.push_back(make_flow(store, block, stash_));
   for (std::size_t i = 0; i < blocks_.size(); ++i) drivers_.emplace_back(*blocks_[i], *flows_[i + 1], stash_);

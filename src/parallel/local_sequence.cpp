@@ -19,18 +19,24 @@ class LocalSequence final : public SequenceContext {
   }
 
   const ops::RopeTable& rope(const RopeSpec& spec, std::int64_t head_dim) override {
-    // Every layer of the models built so far has the same rotary embedding.
-    if (!table_) {
+    // Layers share their rotary embedding in all models so far, so one table is at hand at a time.
+    if (!table_ || table_->spec != spec || table_->head_dim != head_dim) {
       const CategoryScope scope(MemoryCategory::Activations);
-      table_ = ops::rope_table(spec, head_dim, positions(), options_.dtype().toScalarType());
+      table_ = {spec, head_dim, ops::rope_table(spec, head_dim, positions(), options_.dtype().toScalarType())};
     }
-    return *table_;
+    return table_->table;
   }
 
   std::pair<at::Tensor, at::Tensor> exchange(const at::Tensor& k, const at::Tensor& v) override { return {k, v}; }
   const std::vector<ops::AttentionPiece>& pieces() const override { return pieces_; }
 
  private:
+  struct NamedTable {
+    RopeSpec spec;
+    std::int64_t head_dim;
+    ops::RopeTable table;
+  };
+
   at::Tensor positions() const {
     at::Tensor positions = at::empty({num_tokens_}, options_.dtype(at::kLong));
     if (positions.is_meta()) return positions;
@@ -43,7 +49,7 @@ class LocalSequence final : public SequenceContext {
   at::TensorOptions options_;
   std::int64_t num_tokens_ = 0;
   std::vector<ops::AttentionPiece> pieces_;
-  std::optional<ops::RopeTable> table_;
+  std::optional<NamedTable> table_;
 };
 
 }  // namespace

@@ -30,7 +30,9 @@ template <class T>
 void assign(T& element, double value) {
   element = static_cast<T>(value);
 }
-void assign(at::BFloat16& element, double value) { element = static_cast<float>(value); }
+void assign(at::BFloat16& element, double value) {
+  element = static_cast<float>(value);
+}
 
 /// Calls body(offset in `rows`, slab element) for the elements of checkpoint rows [first_row, ...).
 template <class Body>

@@ -8,9 +8,9 @@ namespace octavo {
 Tolerances Tolerances::of(ElementType compute, double learning_rate) {
   switch (compute) {
     case ElementType::Float32:
-      return {1e-5, 1e-5, 1e-5, 2 * learning_rate};
+      return {1e-5, 1e-5, 4 * 0x1p-24, 1e-5, 2 * learning_rate};
     case ElementType::Float64:
-      return {1e-10, 1e-10, 1e-10, 1e-10};
+      return {1e-10, 1e-10, 4 * 0x1p-53, 1e-10, 1e-10};
     case ElementType::BFloat16:
       throw UsageError("[proof] bf16 proves nothing: its rounding is as large as a layout's mistake; use fp32 or fp64");
   }
@@ -22,9 +22,11 @@ ProofReport compare_runs(const TrainingRun& run, const TrainingRun& expected, co
   report.rows.push_back(compare_scalars("losses", run.losses, expected.losses, limits.loss, true));
   report.rows.push_back(
       compare_scalars("gradient norms", run.gradient_norms, expected.gradient_norms, limits.gradient, true));
-  report.rows.push_back(compare_tensors("gradients", run.gradients, expected.gradients, limits.gradient, true));
-  for (ProofRow& row : compare_adam_weights(cat("weights after ", expected.gradient_norms.size(), " steps"),
-                                            run.weights, expected.weights, limits.weight_close, limits.weight_far)) {
+  report.rows.push_back(
+      compare_tensors("gradients", run.gradients, expected.gradients, limits.gradient, true, limits.noise));
+  const std::string weights = cat("weights after ", expected.gradient_norms.size(), " steps");
+  for (ProofRow& row : compare_adam_weights(weights, run.weights, expected.weights, limits.weight_close,
+                                            limits.weight_far, &expected.gradients, limits.noise)) {
     report.rows.push_back(std::move(row));
   }
   report.rows.push_back({"replicas differ", "", run.replicas_agree ? 0.0 : 1.0, 0, "bit for bit", run.replicas_agree});
@@ -35,7 +37,11 @@ ProofReport prove_equivalence(const ModelSource& model, const BatchSource& batch
                               TrainingRun* many) {
   const Tolerances limits = Tolerances::of(options.compute, options.trainer.schedule.peak);
   TrainingRunOptions one = options;
+  // The plainest run there is: nothing of what the options ask for beyond the numbers themselves.
   one.layout = parse_layout("");
+  one.trainer.stash = {};
+  one.trainer.micro_batch = batches.batch_size();
+  one.trainer.overlap = false;
   const TrainingRun expected = run_training(model, batches, one, /*same_batch=*/false);
   TrainingRun run = run_training(model, batches, options, /*same_batch=*/false);
   ProofReport report = compare_runs(run, expected, limits);

@@ -23,6 +23,18 @@ double distance_of(double a, double b) {
   return std::abs(a - b);
 }
 
+double largest(const std::vector<double>& values) {
+  double found = 0;
+  for (const double value : values) found = std::max(found, std::abs(value));
+  return found;
+}
+
+double largest_of_all(const NamedTensors& tensors) {
+  double found = 0;
+  for (const std::vector<double>& tensor : tensors.values) found = std::max(found, largest(tensor));
+  return found;
+}
+
 ProofRow judged(ProofRow row) {
   row.passed = row.distance <= row.limit;
   return row;
@@ -67,33 +79,41 @@ ProofRow compare_scalars(const std::string& quantity, const std::vector<double>&
 }
 
 ProofRow compare_tensors(const std::string& quantity, const NamedTensors& values, const NamedTensors& expected,
-                         double limit, bool relative) {
+                         double limit, bool relative, double noise) {
   check_same_shapes(values, expected);
-  ProofRow row{quantity, "", -1, limit, relative ? "of the largest entry" : "absolute", false};
+  ProofRow row{quantity, "", 0, limit, relative ? "of the largest entry" : "absolute", false};
+  const double rounding = noise * largest_of_all(expected);
   for (std::size_t i = 0; i < values.names.size(); ++i) {
-    double largest = 0, distance = 0;
+    double distance = 0;
     for (std::size_t j = 0; j < values.values[i].size(); ++j) {
-      largest = std::max(largest, std::abs(expected.values[i][j]));
       distance = std::max(distance, distance_of(values.values[i][j], expected.values[i][j]));
     }
-    if (relative && distance > 0 && std::isfinite(distance))
-      distance /= std::max(largest, std::numeric_limits<double>::min());
+    if (distance <= rounding) continue;
+    if (relative && std::isfinite(distance)) {
+      distance /= std::max(largest(expected.values[i]), std::numeric_limits<double>::min());
+    }
     if (distance > row.distance) {
       row.distance = distance;
       row.worst_tensor = values.names[i];
     }
   }
-  row.distance = std::max(row.distance, 0.0);
   return judged(row);
 }
 
 std::vector<ProofRow> compare_adam_weights(const std::string& quantity, const NamedTensors& values,
-                                           const NamedTensors& expected, double close, double far) {
+                                           const NamedTensors& expected, double close, double far,
+                                           const NamedTensors* gradients, double noise) {
   std::vector<ProofRow> rows = {compare_tensors(quantity, values, expected, far, /*relative=*/false)};
+  double threshold = -1;  // of |gradient|; below zero: every entry counts
+  if (gradients != nullptr) {
+    check_same_shapes(values, *gradients);
+    threshold = noise * largest_of_all(*gradients);
+  }
   double beyond = 0, total = 0;
   for (std::size_t i = 0; i < values.names.size(); ++i) {
     for (std::size_t j = 0; j < values.values[i].size(); ++j) {
-      if (!(distance_of(values.values[i][j], expected.values[i][j]) <= close)) ++beyond;
+      const bool is_noise = threshold >= 0 && std::abs(gradients->values[i][j]) <= threshold;
+      if (!is_noise && !(distance_of(values.values[i][j], expected.values[i][j]) <= close)) ++beyond;
     }
     total += static_cast<double>(values.values[i].size());
   }

@@ -43,7 +43,6 @@ TrainingRun run_training(const ModelSource& model, const BatchSource& batches, c
   TrainingRun run;
   run.gradients = empty_tensors(table);
   run.weights = empty_tensors(table);
-  run.peaks.resize(options.layout.world_size());
   std::atomic<bool> agree = true;
   std::vector<char> idle(options.layout.world_size(), 0);
 
@@ -56,7 +55,6 @@ TrainingRun run_training(const ModelSource& model, const BatchSource& batches, c
     Trainer trainer(model.spec(), options.layout, session.world, store, options.trainer);
     const std::unique_ptr<Communicator> everyone = session.world.split(options.layout.mesh, kAllAxes);
     std::vector<double> losses, norms;
-    session.memory.reset_peak();
     for (std::int64_t step = 0; step <= options.num_steps; ++step) {
       StepReport report = trainer.compute_gradients(batches, same_batch ? 0 : step);
       report.step = step;
@@ -68,7 +66,6 @@ TrainingRun run_training(const ModelSource& model, const BatchSource& batches, c
       if (step == 0) collect(store, store.gradients(), run.gradients);
       trainer.apply_update(report);
     }
-    run.peaks[rank] = session.memory.peak();
     collect(store, store.weights(), run.weights);
     everyone->barrier();
     if (!equals(store, run.weights)) agree = false;

@@ -11,24 +11,44 @@ bool is_bad(const at::Tensor& tensor) {
   return !at::isfinite(tensor).all().item<bool>();
 }
 
+/// Whether the primary elements of a stored part hold a bad value.
+bool primary_is_bad(const ParamStore& store, const StoredPart& part) {
+  for (const Interval& interval : store.placement().primary) {
+    const Interval both = intersection(interval, {part.local_offset, part.local_offset + part.elements.size()});
+    if (!both.empty() && is_bad(store.gradients().narrow(0, both.begin, both.size()))) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-std::string first_bad_tensor(Decoder& decoder, const ParamStore& store, const TokenBatch& batch) {
+std::string first_bad_weight(const ParamStore& store) {
   for (int slab = 0; slab < static_cast<int>(store.table().slabs().size()); ++slab) {
     if (is_bad(store.weight(slab))) return cat("the weights of ", store.table().slabs()[slab].name);
   }
-  std::string found;
-  decoder.hidden(batch, [&](int block, const at::Tensor& x) {
+  return "";
+}
+
+std::string first_bad_tensor(Decoder& decoder, const ParamStore& store, const TokenBatch& batch) {
+  std::string found = first_bad_weight(store);
+  if (!found.empty()) return found;
+  const at::Tensor hidden = decoder.hidden(batch, [&](int block, const at::Tensor& x) {
     if (found.empty() && is_bad(x)) found = cat("the output of ", store.table().blocks()[block].name);
   });
-  return found.empty() ? "the logits" : found;
+  if (found.empty() && is_bad(hidden)) found = "the output of the final norm";
+  // Logits row by row: whole, they may not fit.
+  for (std::int64_t t = 0; found.empty() && t < hidden.size(0); ++t) {
+    if (is_bad(decoder.logits(hidden.narrow(0, t, 1)))) found = cat("the logits of token ", t);
+  }
+  return found;
 }
 
 std::string first_bad_gradient(const ParamStore& store) {
-  for (int slab = static_cast<int>(store.table().slabs().size()) - 1; slab >= 0; --slab) {
-    if (is_bad(store.gradient(slab))) return cat("the gradient of ", store.table().slabs()[slab].name);
+  const auto& parts = store.placement().parts;
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    if (primary_is_bad(store, *part)) return cat("the gradient of ", store.table().slabs()[part->slab].name);
   }
-  return "none on this rank (the sum of squares overflows)";
+  return "";
 }
 
 }  // namespace octavo

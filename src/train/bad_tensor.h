@@ -7,9 +7,11 @@
 
 namespace octavo {
 
-/// Looks at the weights, then at the residual stream block by block for `batch`. Local.
+/// All local; empty if every value is finite.
+std::string first_bad_weight(const ParamStore& store);
+/// The weights, then the residual stream block by block for `batch`, then the logits.
 std::string first_bad_tensor(Decoder& decoder, const ParamStore& store, const TokenBatch& batch);
-/// Looks at the gradients, in backward order. Local.
+/// The gradients that this rank is primary for, in backward order: under ZeRO 1 the others are stale.
 std::string first_bad_gradient(const ParamStore& store);
 
 }  // namespace octavo

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
@@ -126,20 +125,40 @@ double Trainer::evaluate(const BatchSource& batches, std::int64_t num_steps) {
   }
   data_->all_reduce(sums, Purpose::Loss).wait();
   if (sums.is_meta()) return 0;
-  return sums.data_ptr<double>()[0] / sums.data_ptr<double>()[1];
+  const double loss = sums.data_ptr<double>()[0] / sums.data_ptr<double>()[1];
+  if (sums.data_ptr<double>()[1] == 0) throw UsageError("[train] evaluation: no token has a label");
+  if (!std::isfinite(loss)) {
+    throw CheckFailed(cat("[train] evaluation: the loss is ", loss, "; the weights or the data are not usable"));
+  }
+  return loss;
+}
+
+void Trainer::check_weights() const {
+  const std::string bad = first_bad_weight(store_);
+  if (bad.empty()) return;
+  throw CheckFailed(cat("[train] rank ", world_.rank(), ": ", bad,
+                        " are not finite after the last update; use a lower learning rate"));
 }
 
 void Trainer::check_finite(const StepReport& report, double local_loss, const BatchSource& batches) {
   if (std::isfinite(report.loss) && std::isfinite(report.gradient_norm)) return;
-  // The rank whose tokens did it speaks; the others wait here until it has thrown.
+  // The first rank that has the fault speaks; the others wait until its error ends them.
   const bool loss_is_bad = !std::isfinite(report.loss);
-  if (loss_is_bad && std::isfinite(local_loss)) data_->barrier();
-  std::string culprit;
-  if (loss_is_bad && !sequences_here(batches).empty()) {
-    culprit = first_bad_tensor(decoder_, store_, make_batch(batches, report.step, sequences_here(batches)));
-  } else {
-    culprit = first_bad_gradient(store_);
+  const bool is_mine = loss_is_bad ? !std::isfinite(local_loss) : !std::isfinite(optimizer_.primary_sum_of_squares());
+  at::Tensor faults = at::zeros({data_->size()}, at::kLong);
+  faults.data_ptr<std::int64_t>()[data_->index()] = is_mine;
+  data_->all_reduce(faults, Purpose::Control).wait();
+  const std::int64_t* fault = faults.const_data_ptr<std::int64_t>();
+  const std::int64_t speaker = std::find(fault, fault + data_->size(), 1) - fault;
+  if (speaker < data_->size() && speaker != data_->index()) data_->barrier();
+  std::string culprit = loss_is_bad ? "" : first_bad_gradient(store_);
+  const Interval here = sequences_here(batches);
+  for (std::int64_t first = here.begin; loss_is_bad && culprit.empty() && first < here.end;
+       first += config_.micro_batch) {
+    const Interval part = {first, std::min(here.end, first + config_.micro_batch)};
+    culprit = first_bad_tensor(decoder_, store_, make_batch(batches, report.step, part));
   }
+  if (culprit.empty()) culprit = "none found (a sum overflows)";
   throw CheckFailed(cat("[train] step ", report.step, ", rank ", world_.rank(), ": the ",
                         loss_is_bad ? cat("loss is ", local_loss) : cat("gradient norm is ", report.gradient_norm),
                         "; first bad tensor: ", culprit,

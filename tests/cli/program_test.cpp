@@ -68,6 +68,20 @@ TEST_CASE("wrong usage is one line and exit code 2") {
       {"train", "--model", kModel, "--data", "data/kjv-valid.txt", "--memory-limit", "lots", "--out", folder / "m"},
       "lots");
   check_refused({"train", "--model", kModel, "--data", "data/kjv-valid.txt", "--out", "tests"}, "tests");
+  for (const char* option : {"--batch", "--seq-len", "--micro-batch", "--valid-every"}) {
+    check_refused({"train", kModel, "--data", "data/kjv-valid.txt", option, "0", "--out", folder / "m"}, option);
+  }
+  check_refused({"train", kModel, "--data", "data/kjv-valid.txt", "--eps", "0", "--out", folder / "m"}, "--eps");
+  check_refused({"train", kModel, "--data", "data/kjv-valid.txt", "--lr", "inf", "--out", folder / "m"}, "--lr");
+  check_refused({"train", kModel, "--data", "data/kjv-valid.txt", "--min-lr=-5", "--out", folder / "m"}, "--min-lr");
+  check_refused(
+      {"train", kModel, "--data", "data/kjv-valid.txt", "--batch", "9223372036854775807", "--out", folder / "m"},
+      "--batch");
+  check_refused(
+      {"train", kModel, "--data", "data/kjv-valid.txt", "--sample", "5", "--prompt", "", "--out", folder / "m"},
+      "--prompt");
+  check_refused({"verify", "--reference", kModel, "--steps", "9"}, "--steps");
+  check_refused({"layout", kModel, "--rank", "2147483647"}, "rank");
   check_refused({"verify"}, "--reference");
   check_refused({"verify", "--model", kModel, "--dtype", "bf16"}, "bf16");
   check_refused({"eval", "--model", "nowhere", "--data", "data/kjv-valid.txt"}, "nowhere");

@@ -36,6 +36,21 @@ TEST_CASE("equal runs pass with distance zero, also where everything is zero") {
   CHECK(compare_tensors("x", zero, zero, 0, true).distance == 0);
 }
 
+TEST_CASE("a tensor that is zero but for rounding has no scale of its own") {
+  const NamedTensors expected = two_tensors({1.0}, {1e-17}), rounded = two_tensors({1.0}, {-3e-17});
+  CHECK_FALSE(compare_tensors("x", rounded, expected, 1e-10, true).passed);
+  CHECK(compare_tensors("x", rounded, expected, 1e-10, true, 4 * 0x1p-53).passed);
+  CHECK_FALSE(compare_tensors("x", two_tensors({1.0}, {1e-14}), expected, 1e-10, true, 4 * 0x1p-53).passed);
+}
+
+TEST_CASE("an entry whose gradient is rounding noise may go the other way, within the far limit") {
+  const NamedTensors expected = two_tensors({1, 1}, {}), moved = two_tensors({1, 1.001}, {});
+  const NamedTensors gradients = two_tensors({1, 1e-9}, {});
+  CHECK_FALSE(compare_adam_weights("w", moved, expected, 1e-5, 2e-3)[1].passed);
+  CHECK(compare_adam_weights("w", moved, expected, 1e-5, 2e-3, &gradients, 1e-7)[1].passed);
+  CHECK_FALSE(compare_adam_weights("w", two_tensors({1, 1.1}, {}), expected, 1e-5, 2e-3, &gradients, 1e-7)[0].passed);
+}
+
 TEST_CASE("a report without rows proves nothing") {
   CHECK_FALSE(ProofReport{}.passed());
 }

@@ -1,7 +1,9 @@
 #include "octavo/train/trainer.h"
 
+#include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -63,7 +65,7 @@ TEST_CASE("a loss that is not finite stops the run with step, rank and the first
   CAPTURE(message);
   CHECK(message.find("[train] step ") == 0);
   CHECK(message.find("rank ") != std::string::npos);
-  CHECK(message.find("first bad tensor: ") != std::string::npos);
+  CHECK(message.find("first bad tensor: the weights of embedding.rows") != std::string::npos);
   CHECK(message.find('\n') == std::string::npos);
 }
 
@@ -126,6 +128,34 @@ TEST_CASE("a saved model read back computes the same loss") {
     CHECK(before > 0);
   }
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a rank that throws in the middle of a step ends the others, and its error is the one that is reported") {
+  const ConfigFile file(config_text("llama", 4, 2, false));
+  const ModelSource model(file.path(), 1);
+  const ParamTable table(model.spec());
+  const Layout layout = parse_layout("data=3");
+  const RandomBatches batches({model.spec().vocab_size, 16, 6, 5});
+  const auto run = [&] {
+    run_session({.num_ranks = 3}, [&](RankSession& session) {
+      // Small buckets: several are in flight when rank 1 fails at the embedding, the last block of its backward.
+      ParamStore store(table, place(table, layout, session.world.rank(), 1), ElementType::Float32, at::kCPU, true);
+      store.load(model.rows());
+      const auto data = session.world.split(layout.mesh, std::array{Axis::Data});
+      GradientReducer reducer(store, *data, layout.zero);
+      Decoder decoder(model.spec(), store, {});
+      TokenBatch batch;
+      batch.ids_T = at::zeros({8}, at::kLong);
+      batch.labels_T = at::zeros({8}, at::kLong);
+      batch.lengths = {8};
+      decoder.forward_backward(batch, 0, 1.0, [&](int block) {
+        if (session.world.rank() == 1 && block == 0) throw UsageError("[test] rank 1 met something");
+        reducer.block_done(block);
+      });
+      reducer.finish();
+    });
+  };
+  CHECK_THROWS_WITH_AS(run(), "[test] rank 1 met something", UsageError);
 }
 
 TEST_CASE("a rank that takes no sequence at once is a usage error") {

@@ -4,7 +4,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "octavo/layout/block_layout.h"
 #include "octavo/ops/weight_ref.h"
 
 namespace octavo {
@@ -18,14 +17,20 @@ void embed_backward(const at::Tensor& ids_T, const at::Tensor& dx_TH, WeightTrip
 /// a chunk's gradient is made while its logits are at hand.
 class Head {
  public:
-  Head(BlockLayout layout, double norm_eps) : layout_(std::move(layout)), norm_eps_(norm_eps) {}
+  struct Options {
+    std::int64_t logit_bytes = 64 << 20;  // logits that exist at once
+    std::int64_t fewest_tokens = 256;     // but never fewer tokens than this at once
+  };
+  explicit Head(double norm_eps) : Head(norm_eps, Options()) {}
+  Head(double norm_eps, const Options& options) : norm_eps_(norm_eps), options_(options) {}
 
   struct Result {
     at::Tensor loss_sum;  // [] float64: sum over labelled tokens of -log p(label)
     at::Tensor dx_TH;     // gradient of gradient_scale * loss_sum; undefined unless asked for
   };
 
-  /// x [T, H] is the residual stream, labels [T] int64 on the CPU, negative = ignored. `trip` must be whole (one step).
+  /// x [T, H] is the residual stream, labels [T] int64 on the CPU, negative = ignored. `trip` must have all rows in one
+  /// step. Throws UsageError naming the first label beyond the rows.
   Result loss(const at::Tensor& x_TH, const at::Tensor& labels_T, WeightTrip& trip) const;
   Result loss_and_gradient(const at::Tensor& x_TH, const at::Tensor& labels_T, double gradient_scale,
                            WeightTrip& trip) const;
@@ -37,8 +42,8 @@ class Head {
  private:
   Result run(const at::Tensor& x_TH, const at::Tensor& labels_T, const double* gradient_scale, WeightTrip& trip) const;
 
-  BlockLayout layout_;
   double norm_eps_;
+  Options options_;
 };
 
 }  // namespace octavo

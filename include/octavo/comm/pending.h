@@ -30,7 +30,6 @@ class [[nodiscard]] Pending {
 
   /// Blocks until the operation is done. Throws CommError. A second call returns at once.
   void wait();
-  bool in_flight() const { return state_ != nullptr; }
 
  private:
   std::unique_ptr<PendingState> state_;

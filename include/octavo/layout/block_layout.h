@@ -1,5 +1,6 @@
 // What a block is made of: its units, and the panels that hold its matrices in unit order, so that a range of units is
-// one contiguous matrix per panel. The one place that knows Hugging Face's names and orders.
+// one contiguous matrix per panel. Names and orders are those of Hugging Face checkpoints (spec/parameters.cpp lists
+// them).
 #pragma once
 
 #include <cstdint>

@@ -25,9 +25,8 @@ struct Slab {
   std::string name;  // "layers.3.attention.qkv"
   int block;         // index into blocks() of the block that owns the memory
   std::int64_t rows, width;
-  bool is_common;  // a vector outside the panels
-  bool decays;     // weight decay applies: panels yes, vectors no
-  int uses;        // blocks that use it: 2 for a tied embedding
+  bool decays;  // weight decay applies: panels yes, vectors no
+  int uses;     // blocks that use it: 2 for a tied embedding
 
   std::int64_t elements() const { return rows * width; }
 };
@@ -69,7 +68,7 @@ class ParamTable {
   const Parameter& parameter(const std::string& name) const;
 
  private:
-  void add_slab(const std::string& name, int block, std::int64_t rows, std::int64_t width, bool is_common);
+  void add_slab(const std::string& name, int block, std::int64_t rows, std::int64_t width, bool decays);
   void add_panel(const ModelSpec& model, int block, const PanelLayout& panel);
 
   std::vector<BlockLayout> blocks_;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "octavo/layout/element_type.h"
@@ -38,9 +37,6 @@ struct Placement {
   std::vector<Interval> optimized;  // local; ZeRO 1: the primary ones, else everything
 
   std::int64_t optimized_elements() const;
-  /// Calls body(local_offset, offset within `elements`, count) for what this rank stores of `elements` of `slab`.
-  void for_each_overlap(int slab, Interval elements,
-                        const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& body) const;
 };
 
 /// `bucket_bytes`: a bucket is closed once its float32 gradients reach this size.

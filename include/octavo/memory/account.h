@@ -84,6 +84,7 @@ class CategoryScope {
 };
 
 /// Makes libtorch allocate CPU and meta tensors through the accounts. Process-wide, once, before the first tensor.
+/// Freed blocks are kept for the next allocation of their size, up to 4 GB; no account counts those.
 void install_tracking_allocator();
 
 }  // namespace octavo

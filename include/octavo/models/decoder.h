@@ -25,6 +25,7 @@ class Decoder {
  public:
   /// `store` must outlive this.
   Decoder(const ModelSpec& model, ParamStore& store, StashPolicy stash);
+  Decoder(const Decoder&) = delete;  // its drivers refer to it
 
   /// Called with each block whose gradients got their last contribution in this pass, in backward order.
   using BlockDone = std::function<void(int block)>;

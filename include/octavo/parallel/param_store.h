@@ -17,7 +17,7 @@ at::ScalarType scalar_type(ElementType type);
 class ParamStore {
  public:
   /// Allocates weights; `for_training` also gradients (zero), moments (zero) and, under bfloat16, float32 masters.
-  /// `table` must outlive this. `device`: CPU or meta. Weights are not initialised: see load().
+  /// `table` must outlive this. `device`: CPU or meta. Weights are zero until load(); padding stays so.
   ParamStore(const ParamTable& table, Placement placement, ElementType compute, at::Device device, bool for_training);
 
   const ParamTable& table() const { return *table_; }

@@ -9,14 +9,15 @@ namespace octavo {
 /// layout might do, so nothing is proven in it.
 struct Tolerances {
   double loss, gradient;
+  double noise;                     // of gradients, see compare_tensors(): four roundings of the compute type
   double weight_close, weight_far;  // absolute; 99.9% within close, all within far
 
   static Tolerances of(ElementType compute, double learning_rate);
 };
 
-/// Runs `options` on one rank and on its layout, and compares losses, every gradient, the gradient norms and the
-/// weights after the last step; also that all replicas ended with the same bits. `many`, if given, receives the
-/// layout's run.
+/// Runs `options` on its layout, and on one rank with everything kept, no accumulation and no overlap; compares losses,
+/// every gradient, the gradient norms and the weights after the last step; also that all replicas ended with the same
+/// bits. `many`, if given, receives the layout's run.
 ProofReport prove_equivalence(const ModelSource& model, const BatchSource& batches, const TrainingRunOptions& options,
                               TrainingRun* many = nullptr);
 

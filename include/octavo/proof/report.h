@@ -33,13 +33,18 @@ struct NamedTensors {
   std::vector<std::vector<double>> values;
 };
 
-/// The largest |a - b|, over the largest |entry of b| of its tensor if `relative`.
+/// The largest |a - b|, over the largest |entry of b| of its tensor if `relative`. A distance of at most `noise` times
+/// the largest |entry of b| of all tensors counts as none: a tensor that is zero but for rounding has no scale of its
+/// own.
 ProofRow compare_tensors(const std::string& quantity, const NamedTensors& values, const NamedTensors& expected,
-                         double limit, bool relative);
+                         double limit, bool relative, double noise = 0);
 
 /// Weights after Adam steps: 99.9% of all entries within `close`, and all within `far` (absolute). Two rows: the first
-/// Adam step moves an entry by the learning rate times the sign of what may be a rounding error.
+/// Adam step moves an entry by the learning rate times the sign of what may be a rounding error. Where it surely is
+/// one, because the entry's first gradient is at most `noise` times the largest of all, only `far` counts; `gradients`
+/// are those of the expected run, or null to count every entry.
 std::vector<ProofRow> compare_adam_weights(const std::string& quantity, const NamedTensors& values,
-                                           const NamedTensors& expected, double close, double far);
+                                           const NamedTensors& expected, double close, double far,
+                                           const NamedTensors* gradients = nullptr, double noise = 0);
 
 }  // namespace octavo

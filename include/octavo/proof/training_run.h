@@ -18,7 +18,6 @@ struct TrainingRun {
   std::vector<double> gradient_norms;  // of each step
   NamedTensors gradients;              // of the first step, in checkpoint order
   NamedTensors weights;                // after the last step
-  std::vector<MemorySnapshot> peaks;   // per rank, over the steps
   std::vector<int> idle_ranks;         // that had no sequence in a batch
   bool replicas_agree = true;          // every rank ended with the same bits
 };

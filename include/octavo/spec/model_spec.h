@@ -16,8 +16,11 @@ struct RopeSpec {
   struct Llama3 {  // frequency scaling of Llama 3.1
     double factor, low_freq_factor, high_freq_factor;
     std::int64_t original_max_positions;
+    bool operator==(const Llama3&) const = default;
   };
   std::optional<Llama3> llama3;  // absent: rope_type "default"
+
+  bool operator==(const RopeSpec&) const = default;
 };
 
 /// Causal softmax attention; its unit is one KV head with its query heads.

@@ -28,8 +28,8 @@ class ModelSource {
   std::uint64_t seed_;
 };
 
-/// Writes the weights of a store that holds all of them as a Hugging Face folder: bfloat16 or float32, as they are
-/// computed in. Local: one rank does it.
+/// Writes the weights of a store that holds all of them as a Hugging Face folder: bfloat16 if they are computed
+/// in it, else float32. Local: one rank does it.
 void save_model(const std::filesystem::path& folder, const ModelSpec& spec, const ParamStore& store);
 
 }  // namespace octavo

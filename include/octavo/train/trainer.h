@@ -35,7 +35,8 @@ struct StepReport {
 
 class Trainer {
  public:
-  /// Collective: splits `world` by the layout's mesh. `store` must be for training; all references must outlive this.
+  /// Collective: splits `world` by the layout's mesh. `store` must be for training, unless only evaluate() is
+  /// called; all references must outlive this. After an exception in a step the trainer is not usable any more.
   Trainer(const ModelSpec& model, const Layout& layout, World& world, ParamStore& store, const TrainerConfig& config);
 
   /// Gradients of the batch of `step`, summed over all ranks, in the store (ZeRO 1: its primary intervals), and the
@@ -46,8 +47,12 @@ class Trainer {
   void apply_update(const StepReport& report);
   StepReport step(const BatchSource& batches, std::int64_t step);
 
-  /// Mean loss over the labelled tokens of steps [0, num_steps) of `batches`. Collective.
+  /// Mean loss over the labelled tokens of steps [0, num_steps) of `batches`. Collective. Throws UsageError if there
+  /// are none, CheckFailed if the loss is not finite.
   double evaluate(const BatchSource& batches, std::int64_t num_steps);
+
+  /// Throws CheckFailed naming the first weight tensor that holds a value that is not finite: before a model is saved.
+  void check_weights() const;
 
   Decoder& decoder() { return decoder_; }
 

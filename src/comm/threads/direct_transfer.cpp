@@ -10,7 +10,7 @@ Transfer direct_transfer(const RawCall& call, int index, int num_ranks) {
   const bool has_peer = call.kind == Collective::Broadcast || call.kind == Collective::Reduce ||
                         call.kind == Collective::Send || call.kind == Collective::Receive;
   const std::int64_t num_elements = in_parts ? call.count * num_ranks : call.count;
-  const Bytes width = element_bytes(call.type);
+  const Bytes width = wire_bytes(call.type);
   return {.group = 0,
           .purpose = call.purpose,
           .kind = call.kind,

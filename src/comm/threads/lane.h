@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/threads/element_type.h"
+#include "comm/threads/wire_type.h"
 #include "octavo/base/units.h"
 #include "octavo/trace/collective.h"
 #include "octavo/trace/purpose.h"
@@ -23,7 +23,7 @@ namespace octavo {
 struct RawCall {
   Collective kind = Collective::Barrier;
   Purpose purpose = Purpose::Control;
-  ElementType type = ElementType::F32;
+  WireType type = WireType::F32;
   int peer = 0;  // index in the group: the root, or the other end of a send or recv
   std::int64_t count = 0;
   const std::byte* in = nullptr;

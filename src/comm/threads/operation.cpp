@@ -13,7 +13,7 @@ bool is_point_to_point(Collective kind) {
 }
 
 std::string call_text(const RawCall& call, const SharedGroup& group) {
-  std::string text = cat(collective_name(call.kind), " of ", call.count, " ", element_name(call.type), " for ",
+  std::string text = cat(collective_name(call.kind), " of ", call.count, " ", wire_name(call.type), " for ",
                          purpose_name(call.purpose));
   if (call.kind == Collective::Broadcast || call.kind == Collective::Reduce) {
     text += cat(" with root ", group.ranks()[call.peer]);

@@ -86,16 +86,16 @@ template <class T>
 }  // namespace
 
 OCTAVO_WIDEST_VECTORS
-void sum_over_ranks(ElementType type, std::byte* out, std::span<const std::byte* const> sources, std::int64_t count) {
+void sum_over_ranks(WireType type, std::byte* out, std::span<const std::byte* const> sources, std::int64_t count) {
   if (count == 0) return;
   switch (type) {
-    case ElementType::F32:
+    case WireType::F32:
       return sum_typed<float>(out, sources, count);
-    case ElementType::F64:
+    case WireType::F64:
       return sum_typed<double>(out, sources, count);
-    case ElementType::BF16:
+    case WireType::BF16:
       return sum_typed<Bfloat16>(out, sources, count);
-    case ElementType::I64:
+    case WireType::I64:
       return sum_typed<Int64Bits>(out, sources, count);
   }
 }

@@ -26,7 +26,7 @@ void for_each_from_here(const Operation& operation, const Visit& visit) {
 
 /// Sums `count` elements that begin `offset` elements into every rank's `in`.
 void sum_into(Operation& operation, std::byte* out, std::int64_t offset, std::int64_t count) {
-  const std::int64_t begin = offset * element_bytes(operation.call.type);
+  const std::int64_t begin = offset * wire_bytes(operation.call.type);
   operation.sources.clear();
   for (int rank = 0; rank < operation.lane->size(); ++rank) {
     operation.sources.push_back(peer_call(operation, rank).in + begin);
@@ -38,7 +38,7 @@ void sum_into(Operation& operation, std::byte* out, std::int64_t offset, std::in
 
 void first_phase(Operation& operation) {
   const RawCall& call = operation.call;
-  const std::int64_t width = element_bytes(call.type);
+  const std::int64_t width = wire_bytes(call.type);
   const std::int64_t num_bytes = call.count * width;
   if (num_bytes == 0) return;
   const int here = operation.participant;
@@ -78,7 +78,7 @@ void first_phase(Operation& operation) {
 
 void second_phase(Operation& operation) {
   const RawCall& call = operation.call;
-  const std::int64_t width = element_bytes(call.type);
+  const std::int64_t width = wire_bytes(call.type);
   for_each_from_here(operation, [&](int rank) {
     const Part part = direct_part(call.count, operation.lane->size(), rank);
     if (part.size() == 0) return;

@@ -137,7 +137,7 @@ TEST_CASE("ranks whose calls differ are all told how they differ") {
   });
   const auto types = run_mismatch(2, [](int rank, std::vector<float>& x) {
     RawCall call = raw_call(Collective::AllReduce, x.data(), x.data(), 8);
-    if (rank == 1) call.type = ElementType::F64;
+    if (rank == 1) call.type = WireType::F64;
     return call;
   });
   for (const auto* texts : {&kinds, &counts, &roots, &purposes, &types}) {

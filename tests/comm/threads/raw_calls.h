@@ -13,10 +13,10 @@
 namespace octavo {
 
 template <class T>
-constexpr ElementType element_type() {
-  if constexpr (sizeof(T) == 4) return ElementType::F32;
-  if constexpr (std::is_integral_v<T>) return ElementType::I64;
-  return ElementType::F64;
+constexpr WireType element_type() {
+  if constexpr (sizeof(T) == 4) return WireType::F32;
+  if constexpr (std::is_integral_v<T>) return WireType::I64;
+  return WireType::F64;
 }
 
 template <class T>

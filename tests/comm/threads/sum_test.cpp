@@ -38,8 +38,7 @@ TEST_CASE("sums add ranks in ascending order, also where the output is one of th
           expected[i] = sources[0][i];
           for (int rank = 1; rank < num_ranks; ++rank) expected[i] += sources[rank][i];
         }
-        sum_over_ranks(ElementType::F32, reinterpret_cast<std::byte*>(sources[target].data()), pointers(sources),
-                       count);
+        sum_over_ranks(WireType::F32, reinterpret_cast<std::byte*>(sources[target].data()), pointers(sources), count);
         CHECK(sources[target] == expected);
       }
     }
@@ -50,12 +49,12 @@ TEST_CASE("bfloat16 is summed in float32 and rounded once, to nearest even") {
   // 256 + 1 + 1 is 258 when rounded once; rounding in between would lose both ones.
   std::vector<std::vector<std::uint16_t>> sources = {{bfloat(256)}, {bfloat(1)}, {bfloat(1)}};
   std::uint16_t out = 0;
-  sum_over_ranks(ElementType::BF16, reinterpret_cast<std::byte*>(&out), pointers(sources), 1);
+  sum_over_ranks(WireType::BF16, reinterpret_cast<std::byte*>(&out), pointers(sources), 1);
   CHECK(widened(out) == 258);
   // 257 lies half way between 256 and 258: the even mantissa wins. So does 259, between 258 and 260.
   const std::vector<std::vector<std::uint16_t>> low = {{bfloat(256), bfloat(258)}, {bfloat(1), bfloat(1)}};
   std::vector<std::uint16_t> ties(2);
-  sum_over_ranks(ElementType::BF16, reinterpret_cast<std::byte*>(ties.data()), pointers(low), 2);
+  sum_over_ranks(WireType::BF16, reinterpret_cast<std::byte*>(ties.data()), pointers(low), 2);
   CHECK(widened(ties[0]) == 256);
   CHECK(widened(ties[1]) == 260);
 }
@@ -65,7 +64,7 @@ TEST_CASE("bfloat16 sums keep infinities and NaNs what they are") {
   const std::vector<std::vector<std::uint16_t>> sources = {{bfloat(infinity), bfloat(infinity)},
                                                            {bfloat(1), bfloat(-infinity)}};
   std::vector<std::uint16_t> out(2);
-  sum_over_ranks(ElementType::BF16, reinterpret_cast<std::byte*>(out.data()), pointers(sources), 2);
+  sum_over_ranks(WireType::BF16, reinterpret_cast<std::byte*>(out.data()), pointers(sources), 2);
   CHECK(widened(out[0]) == infinity);
   CHECK(std::isnan(widened(out[1])));
 }
@@ -74,7 +73,7 @@ TEST_CASE("int64 sums are exact beyond the range of a double") {
   const std::int64_t big = (std::int64_t{1} << 53) + 1;
   const std::vector<std::vector<std::int64_t>> sources = {{big}, {2}, {-1}};
   std::int64_t out = 0;
-  sum_over_ranks(ElementType::I64, reinterpret_cast<std::byte*>(&out), pointers(sources), 1);
+  sum_over_ranks(WireType::I64, reinterpret_cast<std::byte*>(&out), pointers(sources), 1);
   CHECK(out == big + 1);
 }
 
