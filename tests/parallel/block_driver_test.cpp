@@ -24,6 +24,20 @@ ModelSpec one_layer() {
   return model;
 }
 
+/// One layer whose weights are all different.
+struct Layer {
+  Layer() : table(one_layer()), store(table, place(table, {}, 0), ElementType::Float64, at::kCPU, true) {
+    std::int64_t counter = 0;
+    store.load([&](const Parameter&, std::int64_t, std::span<double> rows) {
+      for (double& value : rows) value = std::sin(static_cast<double>(++counter)) * 0.5;
+    });
+    blocks = make_blocks(one_layer(), table);
+  }
+  ParamTable table;
+  ParamStore store;
+  std::vector<std::unique_ptr<Block>> blocks;
+};
+
 struct Outcome {
   at::Tensor y, dx, gradients;
 };
@@ -31,20 +45,13 @@ struct Outcome {
 /// Runs block `block` forward and backward in `steps` steps under `stash` on fixed inputs.
 Outcome run_block(int block, int steps, const std::string& stash, const std::vector<std::int64_t>& lengths) {
   const at::NoGradGuard no_grad;
-  const ModelSpec model = one_layer();
-  const ParamTable table(model);
-  ParamStore store(table, place(table, {}, 0), ElementType::Float64, at::kCPU, true);
-  std::int64_t counter = 0;
-  store.load([&](const Parameter&, std::int64_t, std::span<double> rows) {
-    for (double& value : rows) value = std::sin(static_cast<double>(++counter)) * 0.5;
-  });
-  const auto blocks = make_blocks(model, table);
+  Layer layer;
   const StashPolicy policy = parse_stash_policy(stash);
-  const auto flow = make_local_flow(store, block, steps);
-  BlockDriver driver(*blocks[block - 1], *flow, policy);
+  const auto flow = make_local_flow(layer.store, block, steps);
+  BlockDriver driver(*layer.blocks[block - 1], *flow, policy);
   std::int64_t tokens = 0;
   for (const std::int64_t length : lengths) tokens += length;
-  const auto sequence = make_local_sequence(lengths, store.weights().options());
+  const auto sequence = make_local_sequence(lengths, layer.store.weights().options());
   const at::Tensor x = at::sin(at::arange(tokens * 16, at::kDouble) * 0.7).view({tokens, 16});
   const at::Tensor dy = at::cos(at::arange(tokens * 16, at::kDouble) * 0.3).view({tokens, 16});
   std::unique_ptr<Saved> saved;
@@ -52,7 +59,7 @@ Outcome run_block(int block, int steps, const std::string& stash, const std::vec
   outcome.y = driver.forward(x, 0, *sequence, &saved);
   CHECK(at::allclose(driver.forward(x, 0, *sequence, nullptr), outcome.y, 1e-13, 1e-13));
   outcome.dx = driver.backward(std::move(saved), dy.clone());
-  outcome.gradients = store.gradients();
+  outcome.gradients = layer.store.gradients();
   return outcome;
 }
 
@@ -84,21 +91,14 @@ TEST_CASE("the steps of a flow and the stash change nothing but memory") {
 
 TEST_CASE("the gradient of the input is that of finite differences") {
   const at::NoGradGuard no_grad;
-  const ModelSpec model = one_layer();
-  const ParamTable table(model);
-  ParamStore store(table, place(table, {}, 0), ElementType::Float64, at::kCPU, true);
-  std::int64_t counter = 0;
-  store.load([&](const Parameter&, std::int64_t, std::span<double> rows) {
-    for (double& value : rows) value = std::sin(static_cast<double>(++counter)) * 0.5;
-  });
-  const auto blocks = make_blocks(model, table);
+  Layer layer;
   const StashPolicy keep;
-  const auto sequence = make_local_sequence({5}, store.weights().options());
+  const auto sequence = make_local_sequence({5}, layer.store.weights().options());
   const at::Tensor x = at::sin(at::arange(80, at::kDouble) * 0.7).view({5, 16});
   const at::Tensor dy = at::cos(at::arange(80, at::kDouble) * 0.3).view({5, 16});
   for (const int block : {1, 2}) {
-    const auto flow = make_local_flow(store, block, 2);
-    BlockDriver driver(*blocks[block - 1], *flow, keep);
+    const auto flow = make_local_flow(layer.store, block, 2);
+    BlockDriver driver(*layer.blocks[block - 1], *flow, keep);
     std::unique_ptr<Saved> saved;
     driver.forward(x, 0, *sequence, &saved);
     const at::Tensor dx = driver.backward(std::move(saved), dy.clone());

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <map>
 
 #include "octavo/base/error.h"
 #include "octavo/dataset/random_batches.h"
@@ -80,6 +81,40 @@ TEST_CASE("an allocation beyond the memory limit ends every rank with a report o
   CHECK(message.find("optimizer") != std::string::npos);
   run.memory_limit = 100000000;
   CHECK(error_of(model, run).empty());
+}
+
+TEST_CASE("what a step moves over the data axis is the formula of its layout") {
+  const ConfigFile file(config_text("llama", 4, 2, false));
+  const ModelSource model(file.path(), 1);
+  const ParamTable table(model.spec());
+  for (const int ranks : {2, 4}) {
+    for (const ElementType compute : {ElementType::Float32, ElementType::BFloat16}) {
+      for (const bool zero1 : {false, true}) {
+        Run run;
+        run.layout = "data=" + std::to_string(ranks) + (zero1 ? ":zero1" : "");
+        run.compute = compute;
+        run.steps = 1;
+        const Placement placement = place(table, parse_layout(run.layout), 0);
+        const Bytes share = placement.local_elements / ranks * (ranks - 1);
+        const auto buckets = static_cast<std::int64_t>(placement.buckets.size());
+        train(model, run, [&](RankSession& session, Trainer&, ParamStore&) {
+          std::map<std::pair<Purpose, Collective>, std::pair<std::int64_t, Bytes>> seen, expected;
+          for (const LedgerRow& row : session.world.ledger().rows()) {
+            CHECK(row.group == "data");
+            seen[{row.purpose, row.kind}] = {row.count, row.logical};
+          }
+          expected[{Purpose::Norm, Collective::AllReduce}] = {1, 2 * (ranks - 1) * 16 / ranks};
+          if (zero1) {
+            expected[{Purpose::Gradients, Collective::ReduceScatter}] = {buckets, share * 4};
+            expected[{Purpose::Weights, Collective::AllGather}] = {buckets, share * element_bytes(compute)};
+          } else {
+            expected[{Purpose::Gradients, Collective::AllReduce}] = {buckets, 2 * share * 4};
+          }
+          CHECK((seen == expected));
+        });
+      }
+    }
+  }
 }
 
 TEST_CASE("overlap changes when gradients travel, not a bit of what they are") {

@@ -1,4 +1,10 @@
 // The data axis at work: gradients are summed over ranks bucket by bucket, while backward still runs.
+//
+// What a rank sends in a step, over R data ranks, for buckets of P elements in all, g bytes per gradient (4; 8 in
+// float64), w bytes per weight:
+//   ZeRO 0   all_reduce of gradients      2 (R-1)/R P g
+//   ZeRO 1   reduce_scatter of gradients    (R-1)/R P g,  all_gather of weights  (R-1)/R P w
+// Both: one all_reduce of two float64 for loss and norm (the trainer's).
 #pragma once
 
 #include <vector>
