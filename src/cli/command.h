@@ -43,6 +43,9 @@ struct RankOptionsText {
 void add_rank_options(CLI::App& command, RankOptionsText& options);
 void add_json_option(CLI::App& command, bool& json);
 
+/// Cores of this machine, at least 1.
+int num_cores();
+
 /// "2GB", "1.5 GB", "500MB", "64KiB" or a number of bytes. Throws UsageError naming `option`.
 Bytes parse_bytes(const std::string& text, const std::string& option);
 

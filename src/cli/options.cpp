@@ -11,13 +11,9 @@
 #include "octavo/base/text.h"
 
 namespace octavo::cli {
-namespace {
-
 int num_cores() {
-  return std::max(1u, std::thread::hardware_concurrency());
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
-
-}  // namespace
 
 void add_model_option(CLI::App& command, ModelOption& option, bool required) {
   auto* flag = command.add_option("--model,model", option.path,

@@ -49,8 +49,11 @@ class RankRun {
         progress_(job.arguments.steps, rank_ != 0 || job.arguments.json_output) {}
 
   void run() {
-    summary_.matmul_peaks[rank_] = measure_matmul_peak(job_.dtype);
     store_.load(job_.model.rows());
+    everyone_->barrier();
+    // As many ranks as have a core of their own: more would disturb each other and find less than the machine has.
+    const int measuring = std::max(1, num_cores() / job_.session.threads_per_rank);
+    if (rank_ < measuring) summary_.matmul_peaks[rank_] = measure_matmul_peak(job_.dtype);
     everyone_->barrier();
     if (rank_ == 0) summary_.startup_seconds = seconds_since(summary_.start);
     validate(0);

@@ -24,7 +24,7 @@ struct TrainSummary {
   std::vector<double> losses;
   std::vector<std::pair<std::int64_t, double>> valid_losses;  // after step, loss
 
-  std::vector<double> matmul_peaks;  // per rank, FLOP/s, all measured at once
+  std::vector<double> matmul_peaks;  // per rank, FLOP/s, measured at once by the ranks that have a core; else 0
   std::vector<MemorySnapshot> peaks;
   std::vector<std::vector<LedgerRow>> ledgers;
   std::vector<char> idle;  // 1: the rank had no sequence in some step

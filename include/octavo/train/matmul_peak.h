@@ -6,7 +6,7 @@
 namespace octavo {
 
 /// FLOP/s of the best of several products [N, N] by [N, N] in `compute`, with this thread's operator threads, over
-/// about `seconds`. When every rank measures at once, the sum over ranks is the peak of the machine as they share it.
+/// about `seconds`. When a rank on every core measures at once, the sum over ranks is the peak of the machine.
 double measure_matmul_peak(ElementType compute, double seconds = 0.15);
 
 }  // namespace octavo
