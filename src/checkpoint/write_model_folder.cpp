@@ -22,6 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kChunkElements = std::int64_t{1} << 20;  // asked for at a time, at least one row
 
+constexpr std::size_t kLongestName = 200;  // leaves room for the suffix of a folder that is not complete yet
+
 // What tokenizers and generation settings are called: kept when a model folder is replaced.
 constexpr std::array<std::string_view, 10> kCarriedOver = {"tokenizer.json",      "tokenizer_config.json",
                                                            "tokenizer.model",     "special_tokens_map.json",
@@ -164,6 +166,15 @@ void write_shard(const fs::path& file, const std::vector<ParameterSpec>& shard, 
 
 void check_model_target(const fs::path& folder) {
   std::error_code error;
+  if (folder.empty()) throw UsageError("[checkpoint] the name of the output folder is empty; give one");
+  // The nearest folder above that exists is where the new one will be made.
+  fs::path above = fs::absolute(folder).lexically_normal();
+  do {
+    if (above.filename().string().size() > kLongestName) fail(above, "cannot be made", "its name is too long");
+    above = above.parent_path();
+  } while (!fs::exists(above, error) && above != above.root_path());
+  if (!fs::is_directory(above, error)) fail(above, "is no folder to write into", "it is a file");
+  if (::access(above.c_str(), W_OK) != 0) fail(above, "cannot be written to", std::strerror(errno));
   const fs::file_status status = fs::symlink_status(folder, error);
   if (!fs::exists(status)) return;
   const std::string where = cat("[checkpoint] ", folder.string());
@@ -211,8 +222,10 @@ void write_model_folder(const fs::path& folder, const ModelSpec& spec, const Rea
   write_text(fresh.path() / "config.json", config);
   for (const std::string_view name : kCarriedOver) {
     std::error_code error;
-    if (fs::exists(target / name, error)) fs::copy_file(target / name, fresh.path() / name, error);
-    if (error) fail(target / name, "cannot be carried over", error.message());
+    const fs::path& from = fs::exists(target / name, error) ? target : options.carry_from;
+    if (from.empty() || !fs::is_regular_file(from / name, error)) continue;
+    fs::copy_file(from / name, fresh.path() / name, error);
+    if (error) fail(from / name, "cannot be carried over", error.message());
   }
   check_model_target(target);  // others may have written into it meanwhile
   fresh.take_name();

@@ -71,7 +71,11 @@ std::vector<std::string> with_config_file(const CLI::App& program, std::vector<s
     const auto value = as_argument(node);
     if (!value) throw UsageError(cat("[cli] ", file, ": ", name, " must be a text, a number or true/false"));
     if (gives(arguments, "--" + name) || (name == "model" && has_positional_model)) continue;
-    arguments.push_back(cat("--", name, "=", *value));
+    if (value->empty()) {  // "--name=" would take the next argument for its value
+      arguments.insert(arguments.end(), {cat("--", name), ""});
+    } else {
+      arguments.push_back(cat("--", name, "=", *value));
+    }
   }
   return arguments;
 }

@@ -31,10 +31,12 @@ int run_eval(const EvalArguments& arguments) {
   const ModelSource model(arguments.model.path, arguments.seed);
   const TokenSource tokens(arguments.data);
   check_vocabulary(tokens, model.spec());
-  const std::int64_t whole = ValidationBatches(tokens, arguments.sequence_length, 1).num_sequences();
+  // A sequence longer than the file would be padding.
+  const std::int64_t length = std::min(arguments.sequence_length, std::max<std::int64_t>(1, tokens.size() - 1));
+  const std::int64_t whole = ValidationBatches(tokens, length, 1).num_sequences();
   const std::int64_t wanted = arguments.max_sequences > 0 ? std::min(arguments.max_sequences, whole) : whole;
   // One step whose sequences are spread over the ranks.
-  const ValidationBatches batches(tokens, arguments.sequence_length, wanted);
+  const ValidationBatches batches(tokens, length, wanted);
   const ParamTable table(model.spec());
   double loss = 0;
   run_session(session_options, [&](RankSession& session) {
@@ -56,8 +58,7 @@ int run_eval(const EvalArguments& arguments) {
               << "\n";
   } else {
     std::cout << "loss " << fixed(loss, 5) << ", perplexity " << fixed(std::exp(loss), 3) << " over "
-              << with_commas(predicted) << " tokens in " << with_commas(wanted) << " sequences of "
-              << arguments.sequence_length << "\n";
+              << with_commas(predicted) << " tokens in " << with_commas(wanted) << " sequences of " << length << "\n";
   }
   return 0;
 }

@@ -97,7 +97,7 @@ void print_json(const ModelSource& model, const ParamTable& table, const Layout&
                             {"decays", table.slabs()[parameter.slab].decays},
                             {"gradient_axes", axis_names(parameter.gradient_axes)}});
   }
-  std::cout << out.dump(2) << "\n";
+  std::cout << out.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
 }
 
 void print_text(const ModelSource& model, const ParamTable& table, const Layout& layout,

@@ -49,7 +49,7 @@ Bytes parse_bytes(const std::string& text, const std::string& option) {
   std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
   if (error == std::errc() && number > 0 && number < 9e18) {
     for (const auto& [name, bytes] : kUnits) {
-      if (unit == name && number * bytes < 9e18) return static_cast<Bytes>(number * bytes);
+      if (unit == name && number * bytes >= 1 && number * bytes < 9e18) return static_cast<Bytes>(number * bytes);
     }
   }
   throw UsageError(cat("[cli] ", option, " \"", text, "\" is no size; write it as 2GB, 500MB or a number of bytes"));

@@ -69,7 +69,9 @@ int parse_and_run(const std::vector<std::string>& arguments) {
 
 int run_program(const std::vector<std::string>& arguments) {
   try {
-    return parse_and_run(arguments);
+    const int code = parse_and_run(arguments);
+    if (!std::cout.flush()) return fail(kUsage, "[cli] standard output cannot be written");
+    return code;
   } catch (const UsageError& error) {
     return fail(kUsage, error.what());
   } catch (const CheckFailed& error) {

@@ -53,7 +53,10 @@ class RankRun {
     everyone_->barrier();
     // As many ranks as have a core of their own: more would disturb each other and find less than the machine has.
     const int measuring = std::max(1, num_cores() / job_.session.threads_per_rank);
-    if (rank_ < measuring) summary_.matmul_peaks[rank_] = measure_matmul_peak(job_.dtype);
+    if (rank_ < measuring) {
+      const ChargeTo nobody(nullptr);  // a yardstick is no part of the run's memory
+      summary_.matmul_peaks[rank_] = measure_matmul_peak(job_.dtype);
+    }
     everyone_->barrier();
     if (rank_ == 0) summary_.startup_seconds = seconds_since(summary_.start);
     validate(0);
@@ -108,7 +111,7 @@ class RankRun {
 
   void finish() {
     trainer_.check_weights();
-    save_model(job_.arguments.out, job_.model.spec(), store_);
+    save_model(job_.arguments.out, job_.model, store_);
     if (job_.arguments.sample == 0) return;
     std::vector<std::int64_t> prompt(job_.arguments.prompt.begin(), job_.arguments.prompt.end());
     for (std::int64_t& id : prompt) id &= 0xff;

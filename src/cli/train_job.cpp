@@ -45,6 +45,7 @@ void check(const TrainArguments& a) {
   for (const double beta : {a.beta1, a.beta2}) {
     if (!(beta >= 0 && beta < 1)) throw UsageError(cat("[cli] beta ", beta, ": use a value in [0, 1)"));
   }
+  if (a.valid_every && a.valid.empty()) throw UsageError("[cli] --valid-every does nothing without --valid");
   if (a.sample > 0 && a.prompt.empty())
     throw UsageError("[cli] --prompt is empty; give at least one byte to start from");
 }
@@ -86,6 +87,15 @@ TrainJob::TrainJob(const TrainArguments& given)
     valid = std::make_unique<ValidationBatches>(*valid_tokens, sequence_length, std::min(given.valid_sequences, whole));
   }
   check_model_target(given.out);
+  for (const char c : given.sample > 0 ? given.prompt : std::string()) {
+    const auto id = static_cast<unsigned char>(c);
+    if (id < model.spec().vocab_size) continue;
+    throw UsageError(cat("[cli] --prompt holds the byte ", int{id}, ", the model has a vocabulary of ",
+                         model.spec().vocab_size, "; give another --prompt, or no --sample"));
+  }
+  if (std::ifstream old(given.metrics); !given.metrics.empty() && old && old.peek() != '{' && old.peek() != EOF) {
+    throw UsageError(cat("[cli] --metrics ", given.metrics, " exists and holds no JSON lines; choose another name"));
+  }
   if (!given.metrics.empty() && !std::ofstream(given.metrics, std::ios::app)) {
     throw UsageError(cat("[cli] --metrics ", given.metrics, " cannot be written"));
   }

@@ -38,7 +38,7 @@ int print(const ProofReport& report, const TrainingRun& run, const std::string& 
                                 {"passed", report.passed()},
                                 {"rows", rows},
                                 {"idle_ranks", run.idle_ranks}}
-                     .dump(2)
+                     .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
               << "\n";
   } else {
     std::cout << what << "\n" << report.to_string();
@@ -74,6 +74,10 @@ int verify_reference(const VerifyArguments& arguments) {
 }
 
 int verify_model(const VerifyArguments& arguments) {
+  if (arguments.batch < 0 || arguments.sequence_length < 1 || arguments.micro_batch < 1) {
+    throw UsageError(cat("[cli] --batch ", arguments.batch, ", --seq-len ", arguments.sequence_length,
+                         ", --micro-batch ", arguments.micro_batch, ": use sizes of at least 1"));
+  }
   if (arguments.steps < 1) throw UsageError(cat("[cli] --steps ", arguments.steps, ": verify at least 1 step"));
   if (!(arguments.learning_rate > 0 && arguments.learning_rate < 1)) {
     throw UsageError(cat("[cli] --lr ", arguments.learning_rate, ": use a rate between 0 and 1"));

@@ -1,7 +1,5 @@
 #include "octavo/layout/param_table.h"
 
-#include <algorithm>
-
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 
@@ -20,15 +18,15 @@ ParamTable::ParamTable(const ModelSpec& model) : blocks_(block_layouts(model)) {
     for (const PanelLayout& panel : blocks_[b].panels) add_panel(model, b, panel);
     for (const CommonLayout& common : blocks_[b].commons) {
       common_slabs_[b].push_back(static_cast<int>(slabs_.size()));
-      parameters_.push_back({common.parameter,
-                             {common.size},
-                             static_cast<int>(slabs_.size()),
-                             1,
-                             0,
-                             1,
-                             false,
-                             {Initializer::Kind::Ones, 0},
-                             {Axis::Data}});
+      add_parameter({common.parameter,
+                     {common.size},
+                     static_cast<int>(slabs_.size()),
+                     1,
+                     0,
+                     1,
+                     false,
+                     {Initializer::Kind::Ones, 0},
+                     {Axis::Data}});
       add_slab(cat(blocks_[b].name, ".", common.name), b, 1, common.size, /*decays=*/false);
     }
   }
@@ -40,6 +38,7 @@ ParamTable::ParamTable(const ModelSpec& model) : blocks_(block_layouts(model)) {
   }
   internal_check(ordered.size() == parameters_.size(), "[layout] panels and spec list different parameters");
   parameters_ = std::move(ordered);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) by_name_[parameters_[i].name] = i;
 }
 
 void ParamTable::add_slab(const std::string& name, int block, std::int64_t rows, std::int64_t width, bool decays) {
@@ -48,12 +47,10 @@ void ParamTable::add_slab(const std::string& name, int block, std::int64_t rows,
 
 void ParamTable::add_panel(const ModelSpec& model, int block, const PanelLayout& panel) {
   // A parameter that an earlier block holds is shared, not stored twice.
-  const auto shared = std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& parameter) {
-    return parameter.name == panel.sections.front().parameter;
-  });
-  if (shared != parameters_.end()) {
-    panel_slabs_[block].push_back(shared->slab);
-    ++slabs_[shared->slab].uses;
+  if (const auto shared = by_name_.find(panel.sections.front().parameter); shared != by_name_.end()) {
+    const int slab = parameters_[shared->second].slab;
+    panel_slabs_[block].push_back(slab);
+    ++slabs_[slab].uses;
     return;
   }
   const int slab = static_cast<int>(slabs_.size());
@@ -66,26 +63,29 @@ void ParamTable::add_panel(const ModelSpec& model, int block, const PanelLayout&
     const std::int64_t rows = units * section.rows_per_unit;
     std::vector<std::int64_t> shape = {rows, panel.width};
     if (panel.transposed) std::swap(shape[0], shape[1]);
-    parameters_.push_back({section.parameter,
-                           shape,
-                           slab,
-                           panel.rows_per_unit(),
-                           first_row,
-                           section.rows_per_unit,
-                           panel.transposed,
-                           {Initializer::Kind::Normal, model.initializer_range},
-                           {Axis::Data}});
+    add_parameter({section.parameter,
+                   shape,
+                   slab,
+                   panel.rows_per_unit(),
+                   first_row,
+                   section.rows_per_unit,
+                   panel.transposed,
+                   {Initializer::Kind::Normal, model.initializer_range},
+                   {Axis::Data}});
     first_row += section.rows_per_unit;
   }
 }
 
 const Parameter& ParamTable::parameter(const std::string& name) const {
-  const auto found = std::find_if(parameters_.begin(), parameters_.end(),
-                                  [&](const Parameter& parameter) { return parameter.name == name; });
-  if (found != parameters_.end()) return *found;
+  if (const auto found = by_name_.find(name); found != by_name_.end()) return parameters_[found->second];
   std::vector<std::string> names;
   for (const Parameter& parameter : parameters_) names.push_back(parameter.name);
   throw UsageError(cat("[layout] no parameter is named ", name, "; the nearest is ", nearest(name, names)));
+}
+
+void ParamTable::add_parameter(Parameter parameter) {
+  by_name_.emplace(parameter.name, parameters_.size());
+  parameters_.push_back(std::move(parameter));
 }
 
 }  // namespace octavo

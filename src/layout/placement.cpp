@@ -22,9 +22,10 @@ Placement place(const ParamTable& table, const Layout& layout, int rank, Bytes b
     bucket = {next_block, next_block - 1, {offset, offset}};
   };
   const int num_blocks = static_cast<int>(table.blocks().size());
+  const int num_slabs = static_cast<int>(table.slabs().size());
+  int slab = 0;  // slabs are listed block by block
   for (int block = 0; block < num_blocks; ++block) {
-    for (int slab = 0; slab < static_cast<int>(table.slabs().size()); ++slab) {
-      if (table.slabs()[slab].block != block) continue;
+    for (; slab < num_slabs && table.slabs()[slab].block == block; ++slab) {
       offset = round_up(offset, kAlignmentElements);
       placement.parts.push_back({slab, {0, table.slabs()[slab].elements()}, offset});
       offset += table.slabs()[slab].elements();

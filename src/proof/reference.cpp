@@ -42,8 +42,13 @@ const StoredTensor& find(const SafetensorsFile& file, const std::string& name) {
   throw UsageError(cat("[proof] ", file.path().string(), " has no tensor ", name));
 }
 
-std::vector<double> read_all(const SafetensorsFile& file, const std::string& name) {
+std::vector<double> read_all(const SafetensorsFile& file, const std::string& name, std::size_t num_elements) {
   std::vector<double> values(find(file, name).num_elements());
+  if (values.size() != num_elements) {
+    throw UsageError(cat("[proof] ", file.path().string(), ": ", name, " has ", values.size(),
+                         " elements, the model gives ", num_elements,
+                         "; the stored numbers belong to another model or batch"));
+  }
   file.read_as_double(name, 0, values);
   return values;
 }
@@ -104,7 +109,9 @@ NamedTensors forward_values(const ModelSource& model, const ReferenceBatch& batc
 NamedTensors read_like(const SafetensorsFile& file, const NamedTensors& like, const std::string& prefix) {
   NamedTensors expected;
   expected.names = like.names;
-  for (const std::string& name : like.names) expected.values.push_back(read_all(file, prefix + name));
+  for (std::size_t i = 0; i < like.names.size(); ++i) {
+    expected.values.push_back(read_all(file, prefix + like.names[i], like.values[i].size()));
+  }
   return expected;
 }
 
@@ -162,13 +169,14 @@ ProofReport compare_with_reference(const std::filesystem::path& folder, const Tr
   training.trainer.schedule = {.peak = 1e-3, .floor = 1e-3, .warmup_steps = 0, .total_steps = 0};
   training.trainer.clip_norm = 1.0;
   const TrainingRun run = run_training(model, batch, training, /*same_batch=*/true);
-  report.rows.push_back(compare_scalars("loss", {run.losses.front()}, read_all(file, "loss"), kLossLimit, false));
+  report.rows.push_back(compare_scalars("loss", {run.losses.front()}, read_all(file, "loss", 1), kLossLimit, false));
   report.rows.push_back(
       compare_tensors("gradients", run.gradients, read_like(file, run.gradients, "grad."), kGradientLimit, true));
-  report.rows.push_back(
-      compare_scalars("gradient norms", run.gradient_norms, read_all(file, "adamw.grad_norms"), kGradientLimit, true));
-  report.rows.push_back(
-      compare_scalars("AdamW losses", run.losses, read_all(file, "adamw.losses"), kAdamLossLimit, false));
+  report.rows.push_back(compare_scalars("gradient norms", run.gradient_norms,
+                                        read_all(file, "adamw.grad_norms", run.gradient_norms.size()), kGradientLimit,
+                                        true));
+  report.rows.push_back(compare_scalars("AdamW losses", run.losses, read_all(file, "adamw.losses", run.losses.size()),
+                                        kAdamLossLimit, false));
   for (ProofRow& row : compare_adam_weights("AdamW weights", run.weights, read_like(file, run.weights, "adamw."),
                                             kWeightClose, kWeightFar)) {
     report.rows.push_back(std::move(row));

@@ -8,7 +8,8 @@
 namespace octavo {
 
 ModelSource::ModelSource(const std::filesystem::path& path, std::uint64_t seed) : seed_(seed) {
-  if (std::filesystem::is_directory(path)) {
+  std::error_code error;  // whatever keeps the path from being looked at, the reader of the config will name
+  if (std::filesystem::is_directory(path, error)) {
     folder_ = std::make_unique<ModelFolder>(path);
     folder_->check_weights();
   } else {
@@ -28,7 +29,7 @@ ParamStore::RowSource ModelSource::rows() const {
   };
 }
 
-void save_model(const std::filesystem::path& folder, const ModelSpec& spec, const ParamStore& store) {
+void save_model(const std::filesystem::path& folder, const ModelSource& source, const ParamStore& store) {
   std::vector<double> rows;
   const auto read = [&](const ParameterSpec& wanted, std::int64_t first, std::span<float> out) {
     const Parameter& parameter = store.table().parameter(wanted.name);
@@ -37,7 +38,10 @@ void save_model(const std::filesystem::path& folder, const ModelSpec& spec, cons
     std::copy(rows.begin(), rows.end(), out.begin());
   };
   const bool narrow = store.compute_type() == ElementType::BFloat16;
-  write_model_folder(folder, spec, read, {.type = narrow ? StorageType::BF16 : StorageType::F32});
+  WriteModelOptions options;
+  options.type = narrow ? StorageType::BF16 : StorageType::F32;
+  options.carry_from = source.folder();
+  write_model_folder(folder, source.spec(), read, options);
 }
 
 }  // namespace octavo

@@ -80,6 +80,14 @@ TEST_CASE("wrong usage is one line and exit code 2") {
   check_refused(
       {"train", kModel, "--data", "data/kjv-valid.txt", "--sample", "5", "--prompt", "", "--out", folder / "m"},
       "--prompt");
+  check_refused({"train", kModel, "--data", "data/kjv-valid.txt", "--out", ""}, "empty");
+  check_refused({"train", kModel, "--data", "data/kjv-valid.txt", "--out", "README.md/x"}, "README.md");
+  check_refused({"train", kModel, "--data", "data/kjv-valid.txt", "--metrics", "README.md", "--out", folder / "m"},
+                "JSON lines");
+  check_refused({"train", kModel, "--data", "data/kjv-valid.txt", "--memory-limit", "0.5", "--out", folder / "m"},
+                "0.5");
+  check_refused({"verify", "--model", kModel, "--micro-batch=-1"}, "--micro-batch");
+  check_refused({"eval", "--model", kModel, "--data", "data/kjv-valid.txt", "--threads-per-rank", "100000"}, "threads");
   check_refused({"verify", "--reference", kModel, "--steps", "9"}, "--steps");
   check_refused({"layout", kModel, "--rank", "2147483647"}, "rank");
   check_refused({"verify"}, "--reference");
@@ -203,6 +211,36 @@ TEST_CASE("options stand in a TOML file under the same names, and the command li
   std::ofstream(folder / "syntax.toml") << "layout = \n";
   check_refused({"verify", "--config", folder / "syntax.toml"}, "syntax.toml");
   check_refused({"verify", "--config", folder / "none.toml"}, "none.toml");
+}
+
+TEST_CASE("stored numbers of another size are refused, not compared") {
+  Folder folder;
+  for (const auto& entry : fs::directory_iterator("tests/data/cases/qwen3")) fs::copy(entry, folder.path);
+  fs::copy_file("tests/data/cases/llama-mha/reference.safetensors", folder / "reference.safetensors",
+                fs::copy_options::overwrite_existing);
+  check_refused({"verify", "--reference", folder.path.string()}, "another model");
+}
+
+TEST_CASE("a micro-batch larger than any batch is all of it") {
+  Folder folder;
+  const Captured result = run_captured(
+      {"verify", "--model", kModel, "--layout", "data=2", "--micro-batch", "9223372036854775807", "--seq-len", "8"});
+  CAPTURE(result.err);
+  CHECK(result.code == 0);
+}
+
+TEST_CASE("the tokenizer goes along with the model that was trained from it") {
+  Folder folder;
+  const std::string from = folder / "from";
+  fs::create_directories(from);
+  for (const char* name : {"config.json", "model.safetensors"})
+    fs::copy(fs::path(kModel) / name, fs::path(from) / name);
+  std::ofstream(fs::path(from) / "tokenizer.json") << "{}";
+  const Captured result = run_captured({"train", from, "--data", "data/kjv-valid.txt", "--steps", "1", "--batch", "1",
+                                        "--seq-len", "8", "--out", folder / "to"});
+  CAPTURE(result.err);
+  CHECK(result.code == 0);
+  CHECK(fs::exists(folder / "to/tokenizer.json"));
 }
 
 TEST_CASE("sizes of memory are read with their units") {

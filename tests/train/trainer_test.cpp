@@ -151,7 +151,7 @@ TEST_CASE("a saved model read back computes the same loss") {
       const double loss = trainer.evaluate(batches, 1);
       if (session.world.rank() != 0) return;
       before = loss;
-      save_model(folder, model.spec(), store);
+      save_model(folder, model, store);
     });
     run.steps = 0;
     const ModelSource saved(folder, 0);

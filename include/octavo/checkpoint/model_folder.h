@@ -60,6 +60,7 @@ using ReadElements = std::function<void(const ParameterSpec& parameter, std::int
 struct WriteModelOptions {
   StorageType type = StorageType::F32;    // of every parameter: F32 or BF16
   Bytes max_shard_bytes = 5'000'000'000;  // of tensor data in a file; more than that makes shards and an index
+  std::filesystem::path carry_from = {};  // a folder whose tokenizer files go along; empty: none
 };
 
 /// Writes `spec` and its parameters as a folder that ModelFolder and transformers load. config.json is

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "octavo/layout/block_layout.h"
@@ -69,11 +70,13 @@ class ParamTable {
 
  private:
   void add_slab(const std::string& name, int block, std::int64_t rows, std::int64_t width, bool decays);
+  void add_parameter(Parameter parameter);
   void add_panel(const ModelSpec& model, int block, const PanelLayout& panel);
 
   std::vector<BlockLayout> blocks_;
   std::vector<Slab> slabs_;
   std::vector<Parameter> parameters_;
+  std::unordered_map<std::string, std::size_t> by_name_;      // place in parameters_
   std::vector<std::vector<int>> panel_slabs_, common_slabs_;  // [block][index]
 };
 

@@ -19,6 +19,9 @@ class ModelSource {
   const ModelSpec& spec() const { return folder_ ? folder_->spec() : spec_; }
   bool has_weights() const { return folder_ != nullptr; }
 
+  /// The folder that the weights came from; empty if they came from the seed.
+  std::filesystem::path folder() const { return folder_ ? folder_->path() : std::filesystem::path(); }
+
   /// What ParamStore::load() asks for; may be called by several threads at once. This must outlive it.
   ParamStore::RowSource rows() const;
 
@@ -30,6 +33,7 @@ class ModelSource {
 
 /// Writes the weights of a store that holds all of them as a Hugging Face folder: bfloat16 if they are computed
 /// in it, else float32. Local: one rank does it.
-void save_model(const std::filesystem::path& folder, const ModelSpec& spec, const ParamStore& store);
+/// Tokenizer files go along from the folder that the model came from.
+void save_model(const std::filesystem::path& folder, const ModelSource& source, const ParamStore& store);
 
 }  // namespace octavo
