@@ -19,8 +19,8 @@ class GatedMlp final : public Block {
                     BlockContext& context) const override {
     std::vector<at::Tensor> kept = context.stash.kept("gate_up");
     kept.resize(2);
-    const at::Tensor gate = ops::linear(shared_TH, weights[mlp_panels::kGate], kept[0]);
-    const at::Tensor up = ops::linear(shared_TH, weights[mlp_panels::kUp], kept[1]);
+    const auto [gate, up] =
+        ops::linear_pair(shared_TH, weights[mlp_panels::kGate], weights[mlp_panels::kUp], kept[0], kept[1]);
     context.stash.offer("gate_up", {gate, up});
     return {ops::swiglu(gate, up)};
   }

@@ -57,6 +57,32 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
   }
 };
 
+/// Two panels on one input. In one Function, since autograd would hold both dx and their sum: three of x's size.
+struct LinearPairFunction : torch::autograd::Function<LinearPairFunction> {
+  using Weights = std::pair<WeightRef, WeightRef>;
+
+  static variable_list forward(AutogradContext* ctx, const at::Tensor& x, const Weights& weights, const Kept& first,
+                               const Kept& second) {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    ctx->save_for_backward({x});
+    hold(ctx, weights);
+    const auto product = [&](const WeightRef& weight, const Kept& kept) {
+      return kept.value.defined() ? kept.value.alias() : at::mm(x, weight.panel().t());
+    };
+    return {product(weights.first, first), product(weights.second, second)};
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list dy) {
+    const at::Tensor x = ctx->get_saved_variables()[0];
+    const Weights& weights = held<Weights>(ctx);
+    weights.first.add_product(dy[0], x);
+    at::Tensor dx = at::mm(dy[0], weights.first.panel());
+    dy[0].reset();
+    weights.second.add_product(dy[1], x);
+    dx.addmm_(dy[1], weights.second.panel());
+    return {dx, {}, {}, {}};
+  }
+};
+
 struct LinearOutFunction : torch::autograd::Function<LinearOutFunction> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const WeightRef& weight, bool compute) {
     at::AutoDispatchBelowADInplaceOrView guard;
@@ -138,6 +164,13 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
 at::Tensor linear(const at::Tensor& x, const WeightRef& weight, const at::Tensor& kept) {
   require_gradient_path(x);
   return LinearFunction::apply(x, weight, Kept{kept});
+}
+
+std::pair<at::Tensor, at::Tensor> linear_pair(const at::Tensor& x, const WeightRef& first, const WeightRef& second,
+                                              const at::Tensor& kept_first, const at::Tensor& kept_second) {
+  require_gradient_path(x);
+  const variable_list y = LinearPairFunction::apply(x, std::pair(first, second), Kept{kept_first}, Kept{kept_second});
+  return {y[0], y[1]};
 }
 
 at::Tensor linear_out(const at::Tensor& x, const WeightRef& weight, bool compute) {

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "octavo/ops/attention.h"
@@ -20,6 +21,10 @@ namespace octavo::ops {
 /// `kept`: the output, if it is at hand already (a recompute); undefined to compute it.
 /// Throws InternalError if grad mode is on and x needs no gradient: autograd would skip the op and lose dW.
 at::Tensor linear(const at::Tensor& x_TI, const WeightRef& weight, const at::Tensor& kept = {});
+
+/// The same by two panels at once: their dx are added up in place.
+std::pair<at::Tensor, at::Tensor> linear_pair(const at::Tensor& x_TI, const WeightRef& first, const WeightRef& second,
+                                              const at::Tensor& kept_first = {}, const at::Tensor& kept_second = {});
 
 /// x [T, O] by a panel that is stored transposed, [O, H] -> x W [T, H]: the last product of a partial.
 /// In backward dx = dy W^T, and (x, dy) goes to the trip. compute = false gives the graph of the product with a value
