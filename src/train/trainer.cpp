@@ -20,6 +20,11 @@ double read_scalar(const at::Tensor& scalar) {
   return scalar.is_meta() ? 0.0 : scalar.item<double>();
 }
 
+/// The next micro-batch of the sequences that are left; empty when none is.
+Interval first_part(Interval left, std::int64_t micro_batch) {
+  return {left.begin, left.begin + std::min(left.size(), micro_batch)};
+}
+
 }  // namespace
 
 Trainer::Trainer(const ModelSpec& model, const Layout& layout, World& world, ParamStore& store,
@@ -73,9 +78,8 @@ StepReport Trainer::compute_gradients(const BatchSource& batches, std::int64_t s
   const auto keep_accumulating = [](int) {};
   double local_loss = 0;
   int micro_batch = 0;
-  for (std::int64_t first = here.begin; first < here.end;
-       first += std::min(here.end - first, config_.micro_batch), ++micro_batch) {
-    const Interval part = {first, first + std::min(here.end - first, config_.micro_batch)};
+  for (Interval part = first_part(here, config_.micro_batch); !part.empty();
+       part = first_part({part.end, here.end}, config_.micro_batch), ++micro_batch) {
     const bool last = part.end == here.end;
     const at::Tensor loss = decoder_.forward_backward(make_batch(batches, step, part), micro_batch, scale,
                                                       last ? Decoder::BlockDone(report_block) : keep_accumulating);
@@ -118,8 +122,8 @@ double Trainer::evaluate(const BatchSource& batches, std::int64_t num_steps) {
   at::Tensor sums = at::zeros({2}, at::TensorOptions().dtype(at::kDouble).device(store_.device()));
   const Interval here = sequences_here(batches);
   for (std::int64_t step = 0; step < num_steps; ++step) {
-    for (std::int64_t first = here.begin; first < here.end; first += std::min(here.end - first, config_.micro_batch)) {
-      const Interval part = {first, first + std::min(here.end - first, config_.micro_batch)};
+    for (Interval part = first_part(here, config_.micro_batch); !part.empty();
+         part = first_part({part.end, here.end}, config_.micro_batch)) {
       sums.select(0, 0).add_(decoder_.loss(make_batch(batches, step, part)));
     }
     if (data_index_ == 0) sums.select(0, 1).add_(static_cast<double>(batches.num_labels(step)));
@@ -154,9 +158,8 @@ void Trainer::check_finite(const StepReport& report, double local_loss, const Ba
   if (speaker < data_->size() && speaker != data_->index()) data_->barrier();
   std::string culprit = loss_is_bad ? "" : first_bad_gradient(store_);
   const Interval here = sequences_here(batches);
-  for (std::int64_t first = here.begin; loss_is_bad && culprit.empty() && first < here.end;
-       first += std::min(here.end - first, config_.micro_batch)) {
-    const Interval part = {first, first + std::min(here.end - first, config_.micro_batch)};
+  for (Interval part = first_part(here, config_.micro_batch); loss_is_bad && culprit.empty() && !part.empty();
+       part = first_part({part.end, here.end}, config_.micro_batch)) {
     culprit = first_bad_tensor(decoder_, store_, make_batch(batches, report.step, part));
   }
   if (culprit.empty()) culprit = "none found (a sum overflows)";
