@@ -18,10 +18,10 @@ Pending::~Pending() {
   if (state_) state_->abandon();
 }
 
-void Pending::wait() {
-  if (!state_) return;
+TransferTimes Pending::wait() {
+  if (!state_) return {};
   const std::unique_ptr<PendingState> state = std::move(state_);
-  state->wait();
+  return state->wait();
 }
 
 }  // namespace octavo

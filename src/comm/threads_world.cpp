@@ -15,9 +15,10 @@ class ThreadsPending final : public PendingState {
  public:
   ThreadsPending(StagedCall staged, ThreadPending pending) : staged_(std::move(staged)), pending_(std::move(pending)) {}
 
-  void wait() override {
-    pending_.wait();
+  TransferTimes wait() override {
+    const TransferTimes times = pending_.wait();
     staged_.finish();
+    return times;
   }
 
   void abandon() noexcept override {
@@ -56,8 +57,8 @@ Pending ThreadsCommunicator::post(TensorCall call) {
   return Pending(std::make_unique<ThreadsPending>(std::move(staged), std::move(pending)));
 }
 
-std::unique_ptr<Communicator> ThreadsWorld::split(const DeviceMesh& mesh, std::span<const Axis> axes) {
-  return std::make_unique<ThreadsCommunicator>(rank_.rank(), rank_.split(mesh, axes));
+std::unique_ptr<Communicator> ThreadsWorld::split(const RankGroup& group) {
+  return std::make_unique<ThreadsCommunicator>(rank_.rank(), rank_.split(group));
 }
 
 }  // namespace octavo

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string>
 
 #include "comm/checked_communicator.h"
@@ -36,7 +35,8 @@ class ThreadsWorld final : public World {
   int rank() const override { return rank_.rank(); }
   int size() const override { return rank_.size(); }
   std::string backend() const override { return "threads"; }
-  std::unique_ptr<Communicator> split(const DeviceMesh& mesh, std::span<const Axis> axes) override;
+  using World::split;
+  std::unique_ptr<Communicator> split(const RankGroup& group) override;
   Ledger& ledger() override { return rank_.ledger(); }
 
  private:

@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "octavo/trace/ledger.h"
+
 namespace octavo {
 
 /// What a backend keeps about one operation in flight: its tensors, and how to finish it.
@@ -10,8 +12,8 @@ class PendingState {
  public:
   virtual ~PendingState() = default;
   /// Returns when the operation is complete on this rank and nobody reads its tensors any more. Throws CommError
-  /// after the deadline or when the group is poisoned. Called at most once.
-  virtual void wait() = 0;
+  /// after the deadline or when the group is poisoned. Called at most once. Returns what the ledger was told.
+  virtual TransferTimes wait() = 0;
   /// The same for a destructor: swallows the error (the group stays failed, its next call throws) and returns at
   /// once on a poisoned group unless a peer still reads this rank's memory.
   virtual void abandon() noexcept = 0;
@@ -28,8 +30,9 @@ class [[nodiscard]] Pending {
   Pending& operator=(Pending&& other) noexcept;
   ~Pending();
 
-  /// Blocks until the operation is done. Throws CommError. A second call returns at once.
-  void wait();
+  /// Blocks until the operation is done, and says when that was: all zero if nothing moved. Throws CommError. A second
+  /// call returns at once.
+  TransferTimes wait();
 
  private:
   std::unique_ptr<PendingState> state_;

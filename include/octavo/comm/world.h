@@ -7,7 +7,7 @@
 #include <string>
 
 #include "octavo/comm/communicator.h"
-#include "octavo/mesh/device_mesh.h"
+#include "octavo/mesh/rank_group.h"
 #include "octavo/trace/ledger.h"
 
 namespace octavo {
@@ -19,10 +19,14 @@ class World {
   virtual int size() const = 0;
   virtual std::string backend() const = 0;  // "threads", "record"
 
-  /// The communicator of this rank's group along `axes` (the ranks that differ only there). Collective over the world:
-  /// every rank calls it for the same axes in the same order. Axes of size 1 give a group of one.
-  /// The world must outlive it. Throws UsageError if mesh.world_size() != size().
-  virtual std::unique_ptr<Communicator> split(const DeviceMesh& mesh, std::span<const Axis> axes) = 0;
+  /// The communicator of a group of ranks that this rank is in. Collective over the world: every rank calls it with its
+  /// own group of the same cut, in the same order of cuts. The world must outlive it. Throws UsageError if ranks cut
+  /// differently.
+  virtual std::unique_ptr<Communicator> split(const RankGroup& group) = 0;
+
+  /// The communicator of this rank's group along `axes` (the ranks that differ only there). Axes of size 1 give a group
+  /// of one. Throws UsageError if mesh.world_size() != size().
+  std::unique_ptr<Communicator> split(const DeviceMesh& mesh, std::span<const Axis> axes);
 
   /// What this rank has moved so far, booked by every communicator of this world.
   virtual Ledger& ledger() = 0;

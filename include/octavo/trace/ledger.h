@@ -31,9 +31,9 @@ struct Transfer {
 
 /// Times of a transfer that are known when it is over.
 struct TransferTimes {
-  Seconds matched;  // latest posting among the ranks
-  Seconds done;     // complete on this rank
-  Seconds waited;   // this rank was blocked in wait(); zero if the transfer was done by then
+  Seconds matched = 0;  // latest posting among the ranks
+  Seconds done = 0;     // complete on this rank
+  Seconds waited = 0;   // this rank was blocked in wait(); zero if the transfer was done by then
 };
 
 struct LedgerEntry {

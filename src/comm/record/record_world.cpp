@@ -7,7 +7,6 @@
 #include "comm/checked_communicator.h"
 #include "comm/staged_call.h"
 #include "comm/threads/direct_transfer.h"
-#include "comm/threads/group_name.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 
@@ -17,7 +16,10 @@ namespace {
 class RecordPending final : public PendingState {
  public:
   explicit RecordPending(StagedCall staged) : staged_(std::move(staged)) {}
-  void wait() override { staged_.finish(); }
+  TransferTimes wait() override {
+    staged_.finish();
+    return {};
+  }
   void abandon() noexcept override {}
 
  private:
@@ -66,15 +68,11 @@ class RecordWorld final : public World {
   int size() const override { return size_; }
   std::string backend() const override { return "record"; }
 
-  std::unique_ptr<Communicator> split(const DeviceMesh& mesh, std::span<const Axis> axes) override {
-    if (mesh.world_size() != size_) {
-      throw UsageError(cat("[comm] rank ", rank_, ": mesh \"", mesh.to_string(), "\" has ", mesh.world_size(),
-                           " ranks but the world has ", size_, "; they must be equal."));
-    }
-    const std::vector<int> ranks = mesh.group(rank_, axes);
-    const auto here = std::find(ranks.begin(), ranks.end(), rank_);
-    return std::make_unique<RecordCommunicator>(rank_, group_name(axes), static_cast<int>(here - ranks.begin()),
-                                                static_cast<int>(ranks.size()), ledger_);
+  using World::split;
+  std::unique_ptr<Communicator> split(const RankGroup& group) override {
+    const auto here = std::find(group.ranks.begin(), group.ranks.end(), rank_);
+    return std::make_unique<RecordCommunicator>(rank_, group.name, static_cast<int>(here - group.ranks.begin()),
+                                                static_cast<int>(group.ranks.size()), ledger_);
   }
 
   Ledger& ledger() override { return ledger_; }

@@ -13,18 +13,17 @@ Seconds SharedWorld::now() const {
   return std::chrono::duration<Seconds>(std::chrono::steady_clock::now() - begin_).count();
 }
 
-SharedGroup& SharedWorld::join(int rank, int number, const std::string& description, const std::string& name,
-                               const std::vector<int>& ranks) {
+SharedGroup& SharedWorld::join(int rank, int number, const RankGroup& group) {
   const std::lock_guard lock(mutex_);
-  const std::string& agreed = descriptions_.try_emplace(number, description).first->second;
-  if (agreed != description) {
+  const std::string& agreed = cuts_.try_emplace(number, group.cut).first->second;
+  if (agreed != group.cut) {
     throw UsageError(
-        cat("[comm] rank ", rank, ": split #", number, " is ", description, " here but ", agreed,
+        cat("[comm] rank ", rank, ": split #", number, " is ", group.cut, " here but ", agreed,
             " on another rank. Every rank must split the same mesh over the same axes in the same order."));
   }
-  std::unique_ptr<SharedGroup>& group = groups_[{number, ranks.front()}];
-  if (!group) group = std::make_unique<SharedGroup>(name, ranks);
-  return *group;
+  std::unique_ptr<SharedGroup>& shared = groups_[{number, group.ranks.front()}];
+  if (!shared) shared = std::make_unique<SharedGroup>(group.name, group.ranks);
+  return *shared;
 }
 
 void SharedWorld::leave(int rank) {

@@ -13,6 +13,7 @@
 
 #include "comm/threads/shared_group.h"
 #include "octavo/base/units.h"
+#include "octavo/mesh/rank_group.h"
 
 namespace octavo {
 
@@ -27,9 +28,8 @@ class SharedWorld {
   Seconds now() const;                            // since the world began, one clock for all ranks
 
   /// The group that holds `rank` in the `number`-th split of the world. The first member to come makes it.
-  /// `description` says what is split how; throws UsageError if another rank gave another one for that number.
-  SharedGroup& join(int rank, int number, const std::string& description, const std::string& name,
-                    const std::vector<int>& ranks);
+  /// Throws UsageError if another rank gave another cut for that number.
+  SharedGroup& join(int rank, int number, const RankGroup& group);
 
   RankState state(int rank) const { return states_[rank].load(std::memory_order_acquire); }
   /// The rank's function has returned: it will post nothing more.
@@ -48,7 +48,7 @@ class SharedWorld {
   std::vector<std::atomic<RankState>> states_;  // by rank
 
   mutable std::mutex mutex_;  // guards what follows
-  std::map<int, std::string> descriptions_;
+  std::map<int, std::string> cuts_;
   std::map<std::pair<int, int>, std::unique_ptr<SharedGroup>> groups_;  // by number of the split, first member
   std::map<int, Failure> failures_;                                     // by rank
   std::exception_ptr first_cause_;

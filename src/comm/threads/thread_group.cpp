@@ -14,16 +14,18 @@ ThreadPending::ThreadPending(ThreadPending&& other) noexcept
       operation_(std::exchange(other.operation_, nullptr)),
       exceptions_at_post_(other.exceptions_at_post_) {}
 
-void ThreadPending::wait() {
-  if (operation_ == nullptr) return;
+TransferTimes ThreadPending::wait() {
+  if (operation_ == nullptr) return {};
   Operation& operation = *std::exchange(operation_, nullptr);
+  TransferTimes times;
   try {
-    rank_->wait(operation);
+    times = rank_->wait(operation);
   } catch (...) {
     rank_->release(operation);
     throw;
   }
   rank_->release(operation);
+  return times;
 }
 
 bool ThreadPending::abandon() noexcept {

@@ -21,7 +21,7 @@ class [[nodiscard]] ThreadPending {
 
   /// Throws CommError after the deadline or on a poisoned group, UsageError if the ranks' calls differ. When it throws,
   /// no peer touches this rank's memory any more. A second call returns at once.
-  void wait();
+  TransferTimes wait();
   /// The same without an error: the group stays poisoned and throws at its next call. If an exception is unwinding this
   /// rank, the group is poisoned instead of waited for: the rank's next calls will not come.
   /// Whether the operation was carried out.

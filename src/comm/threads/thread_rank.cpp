@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "comm/threads/backoff.h"
-#include "comm/threads/group_name.h"
 #include "comm/threads/thread_group.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
@@ -20,17 +19,10 @@ std::string rank_list(const std::vector<int>& ranks) {
 
 }  // namespace
 
-std::unique_ptr<ThreadGroup> ThreadRank::split(const DeviceMesh& mesh, std::span<const Axis> axes) {
-  if (mesh.world_size() != size()) {
-    throw UsageError(cat("[comm] rank ", rank_, ": mesh \"", mesh.to_string(), "\" has ", mesh.world_size(),
-                         " ranks but the world has ", size(), "; they must be equal."));
-  }
-  const std::string name = group_name(axes);
-  const std::vector<int> ranks = mesh.group(rank_, axes);
-  const std::string description = cat("\"", mesh.to_string(), "\" over ", name);
-  SharedGroup& shared = world_.join(rank_, num_splits_++, description, name, ranks);
-  const auto here = std::find(ranks.begin(), ranks.end(), rank_);
-  return std::make_unique<ThreadGroup>(*this, shared, static_cast<int>(here - ranks.begin()));
+std::unique_ptr<ThreadGroup> ThreadRank::split(const RankGroup& group) {
+  SharedGroup& shared = world_.join(rank_, num_splits_++, group);
+  const auto here = std::find(group.ranks.begin(), group.ranks.end(), rank_);
+  return std::make_unique<ThreadGroup>(*this, shared, static_cast<int>(here - group.ranks.begin()));
 }
 
 Operation& ThreadRank::new_operation() {
@@ -55,7 +47,7 @@ bool ThreadRank::progress() {
   return moved;
 }
 
-void ThreadRank::wait(Operation& operation) {
+TransferTimes ThreadRank::wait(Operation& operation) {
   if (operation.complete) return book_times(operation, 0);
   const Seconds begin = world_.now();
   try {
@@ -64,7 +56,7 @@ void ThreadRank::wait(Operation& operation) {
     operation.group->await_quiet();
     throw;
   }
-  book_times(operation, operation.done - begin);
+  return book_times(operation, operation.done - begin);
 }
 
 void ThreadRank::wait_until_complete(Operation& operation) {
@@ -83,10 +75,11 @@ void ThreadRank::wait_until_complete(Operation& operation) {
   }
 }
 
-void ThreadRank::book_times(Operation& operation, Seconds waited) {
-  if (!operation.booked) return;
-  ledger_.finish(operation.ticket, {.matched = operation.matched, .done = operation.done, .waited = waited});
+TransferTimes ThreadRank::book_times(Operation& operation, Seconds waited) {
+  const TransferTimes times{.matched = operation.matched, .done = operation.done, .waited = waited};
+  if (operation.booked) ledger_.finish(operation.ticket, times);
   operation.booked = false;
+  return times;
 }
 
 void ThreadRank::check_deadline(const Operation& operation, Seconds begin) {

@@ -5,13 +5,12 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "comm/threads/operation.h"
 #include "comm/threads/shared_world.h"
-#include "octavo/mesh/device_mesh.h"
+#include "octavo/mesh/rank_group.h"
 #include "octavo/trace/ledger.h"
 
 namespace octavo {
@@ -30,7 +29,7 @@ class ThreadRank {
   Ledger& ledger() { return ledger_; }
 
   /// As World::split().
-  std::unique_ptr<ThreadGroup> split(const DeviceMesh& mesh, std::span<const Axis> axes);
+  std::unique_ptr<ThreadGroup> split(const RankGroup& group);
 
  private:
   friend class ThreadGroup;
@@ -39,7 +38,7 @@ class ThreadRank {
   Operation& new_operation();
   void post(Operation& operation);
   /// Until the operation is complete. On failure the group is poisoned and quiet when this throws.
-  void wait(Operation& operation);
+  TransferTimes wait(Operation& operation);
   /// Gives the operation back. It must be complete, or its group poisoned and quiet.
   void release(Operation& operation);
   /// Poisons the operation's group because this rank is leaving it with an exception.
@@ -49,7 +48,7 @@ class ThreadRank {
   bool progress();
   void check_deadline(const Operation& operation, Seconds begin);
   void check_departed(const Operation& operation);
-  void book_times(Operation& operation, Seconds waited);
+  TransferTimes book_times(Operation& operation, Seconds waited);
   [[noreturn]] void throw_failure(const Operation& operation) const;
 
   SharedWorld& world_;

@@ -162,8 +162,8 @@ TEST_CASE("a group that failed stays failed, other groups go on") {
   std::atomic<int> still_failed{0}, other_right{0};
   run_rank_threads(ranks(4, milliseconds(500)), [&](ThreadRank& rank) {
     const DeviceMesh mesh({{Axis::Data, 2}, {Axis::Tensor, 2}});
-    const auto data = rank.split(mesh, std::vector{Axis::Data});
-    const auto tensor = rank.split(mesh, std::vector{Axis::Tensor});
+    const auto data = rank.split(rank_group(mesh, rank.rank(), std::vector{Axis::Data}));
+    const auto tensor = rank.split(rank_group(mesh, rank.rank(), std::vector{Axis::Tensor}));
     std::vector<float> x(10, 1);
     if (mesh.index(rank.rank(), Axis::Data) == 0) {
       CHECK(!comm_error([&] { data->post(in_place(Collective::AllReduce, x)).wait(); }).empty());

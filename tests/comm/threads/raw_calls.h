@@ -8,7 +8,7 @@
 
 #include "comm/threads/rank_threads.h"
 #include "comm/threads/thread_group.h"
-#include "octavo/mesh/device_mesh.h"
+#include "octavo/mesh/rank_group.h"
 
 namespace octavo {
 
@@ -43,7 +43,7 @@ inline RawCall barrier_call() {
 /// All ranks of the world in one group.
 inline std::unique_ptr<ThreadGroup> everyone(ThreadRank& rank) {
   const std::vector axes = {Axis::Data};
-  return rank.split(DeviceMesh({{Axis::Data, rank.size()}}), axes);
+  return rank.split(rank_group(DeviceMesh({{Axis::Data, rank.size()}}), rank.rank(), axes));
 }
 
 inline RankThreadOptions ranks(int num_ranks, std::chrono::milliseconds deadline = std::chrono::seconds(60)) {
