@@ -56,9 +56,13 @@ json parts_to_json(const ParamTable& table, const Placement& placement) {
   return parts;
 }
 
-std::vector<std::string> axis_names(const std::vector<Axis>& axes) {
-  std::vector<std::string> names;
-  for (const Axis axis : axes) names.emplace_back(axis_name(axis));
+/// The axes over which the gradient of a parameter is summed.
+std::vector<std::string> gradient_axes(const Parameter& parameter, const ParamTable& table, const Layout& layout) {
+  std::vector<std::string> names = {std::string(axis_name(Axis::Data))};
+  const bool is_vector = parameter.shape.size() == 1;
+  if (is_vector && is_partial_over_tensor(table.slabs()[parameter.slab], layout)) {
+    names.emplace_back(axis_name(Axis::Tensor));
+  }
   return names;
 }
 
@@ -95,7 +99,7 @@ void print_json(const ModelSource& model, const ParamTable& table, const Layout&
                             {"slab", table.slabs()[parameter.slab].name},
                             {"uses", table.slabs()[parameter.slab].uses},
                             {"decays", table.slabs()[parameter.slab].decays},
-                            {"gradient_axes", axis_names(parameter.gradient_axes)}});
+                            {"gradient_axes", gradient_axes(parameter, table, layout)}});
   }
   std::cout << out.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
 }

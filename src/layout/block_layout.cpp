@@ -1,5 +1,6 @@
 #include "octavo/layout/block_layout.h"
 
+#include "octavo/base/error.h"
 #include "octavo/base/text.h"
 
 namespace octavo {
@@ -10,25 +11,30 @@ constexpr const char* kEmbeddingName = "model.embed_tokens.weight";
 BlockLayout attention_layout(const AttentionSpec& spec, std::int64_t hidden, int layer) {
   const std::string prefix = cat("model.layers.", layer, ".");
   const std::int64_t query_rows = spec.num_heads / spec.num_kv_heads * spec.head_dim;
-  BlockLayout block{cat("layers.", layer, ".attention"), BlockKind::Attention, spec.num_kv_heads, {}, {}};
+  BlockLayout block{cat("layers.", layer, ".attention"),
+                    BlockKind::Attention,
+                    spec.num_kv_heads,
+                    spec.num_heads / spec.num_kv_heads,
+                    {},
+                    {}};
   block.panels.push_back({"qkv",
                           hidden,
                           false,
-                          {{prefix + "self_attn.q_proj.weight", query_rows},
+                          {{prefix + "self_attn.q_proj.weight", query_rows, true},
                            {prefix + "self_attn.k_proj.weight", spec.head_dim},
                            {prefix + "self_attn.v_proj.weight", spec.head_dim}}});
-  block.panels.push_back({"out", hidden, true, {{prefix + "self_attn.o_proj.weight", query_rows}}});
+  block.panels.push_back({"out", hidden, true, {{prefix + "self_attn.o_proj.weight", query_rows, true}}});
   block.commons.push_back({"norm", prefix + "input_layernorm.weight", hidden});
   if (spec.qk_norm) {
-    block.commons.push_back({"q_norm", prefix + "self_attn.q_norm.weight", spec.head_dim});
-    block.commons.push_back({"k_norm", prefix + "self_attn.k_norm.weight", spec.head_dim});
+    block.commons.push_back({"q_norm", prefix + "self_attn.q_norm.weight", spec.head_dim, true});
+    block.commons.push_back({"k_norm", prefix + "self_attn.k_norm.weight", spec.head_dim, true});
   }
   return block;
 }
 
 BlockLayout mlp_layout(const GatedMlpSpec& spec, std::int64_t hidden, int layer) {
   const std::string prefix = cat("model.layers.", layer, ".");
-  BlockLayout block{cat("layers.", layer, ".mlp"), BlockKind::GatedMlp, spec.num_features, {}, {}};
+  BlockLayout block{cat("layers.", layer, ".mlp"), BlockKind::GatedMlp, spec.num_features, 1, {}, {}};
   block.panels.push_back({"gate", hidden, false, {{prefix + "mlp.gate_proj.weight", 1}}});
   block.panels.push_back({"up", hidden, false, {{prefix + "mlp.up_proj.weight", 1}}});
   block.panels.push_back({"down", hidden, true, {{prefix + "mlp.down_proj.weight", 1}}});
@@ -37,6 +43,19 @@ BlockLayout mlp_layout(const GatedMlpSpec& spec, std::int64_t hidden, int layer)
 }
 
 }  // namespace
+
+std::string_view unit_name(BlockKind kind) {
+  switch (kind) {
+    case BlockKind::Embedding:
+    case BlockKind::Head:
+      return "vocabulary rows";
+    case BlockKind::Attention:
+      return "KV heads";
+    case BlockKind::GatedMlp:
+      return "features";
+  }
+  throw InternalError("[layout] unknown block kind");
+}
 
 std::int64_t PanelLayout::rows_per_unit() const {
   std::int64_t rows = 0;
@@ -49,6 +68,7 @@ std::vector<BlockLayout> block_layouts(const ModelSpec& model) {
   blocks.push_back({"embedding",
                     BlockKind::Embedding,
                     model.vocab_size,
+                    1,
                     {{"rows", model.hidden_size, false, {{kEmbeddingName, 1}}}},
                     {}});
   for (int layer = 0; layer < static_cast<int>(model.layers.size()); ++layer) {
@@ -61,6 +81,7 @@ std::vector<BlockLayout> block_layouts(const ModelSpec& model) {
       {"head",
        BlockKind::Head,
        model.vocab_size,
+       1,
        {{"rows", model.hidden_size, false, {{model.tied_embeddings ? kEmbeddingName : "lm_head.weight", 1}}}},
        {{"norm", "model.norm.weight", model.hidden_size}}});
   return blocks;

@@ -1,8 +1,9 @@
 #include "octavo/layout/layout.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <type_traits>
+#include <vector>
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
@@ -10,23 +11,44 @@
 namespace octavo {
 namespace {
 
-/// The options of an axis: sets of which one word may be chosen; the first of a set is its default.
-std::vector<std::vector<std::string>> option_sets(Axis axis) {
-  switch (axis) {
-    case Axis::Data:
-      return {{"zero0", "zero1"}};
-    case Axis::Pipeline:
-    case Axis::Expert:
-    case Axis::Sequence:
-    case Axis::Fold:
-    case Axis::Tensor:
-      return {};
+/// A set of words of which one may be chosen: the values of an enum of Layout, the first of them the default.
+struct OptionSet {
+  Axis axis;
+  std::vector<std::string> words;
+  int (*chosen)(const Layout&);
+  void (*choose)(Layout&, int);
+};
+
+/// The set of `words` for a member of Layout.
+template <auto member>
+OptionSet option_set(Axis axis, std::vector<std::string> words) {
+  return {axis, std::move(words), [](const Layout& layout) { return static_cast<int>(layout.*member); },
+          [](Layout& layout, int value) {
+            layout.*member = static_cast<std::remove_reference_t<decltype(layout.*member)>>(value);
+          }};
+}
+
+std::vector<OptionSet> option_sets(Axis axis) {
+  std::vector<OptionSet> sets = {
+      option_set<&Layout::zero>(Axis::Data, {"zero0", "zero1"}),
+      option_set<&Layout::tensor_form>(Axis::Tensor, {"allreduce", "scatter"}),
+      option_set<&Layout::misfit>(Axis::Tensor, {"refuse", "replicate", "pad"}),
+  };
+  std::erase_if(sets, [axis](const OptionSet& set) { return set.axis != axis; });
+  return sets;
+}
+
+/// ":scatter:pad": what differs from the defaults.
+std::string options_text(const Layout& layout, Axis axis) {
+  std::string text;
+  for (const OptionSet& set : option_sets(axis)) {
+    if (const int chosen = set.chosen(layout); chosen != 0) text += ":" + set.words[chosen];
   }
-  throw InternalError("[layout] unknown axis");
+  return text;
 }
 
 bool is_built(Axis axis) {
-  return axis == Axis::Data;
+  return axis == Axis::Data || axis == Axis::Tensor;
 }
 
 Axis parse_axis(const std::string& name, std::string_view text) {
@@ -51,29 +73,26 @@ int parse_degree(const std::string& word, const std::string& axis, std::string_v
   return degree;
 }
 
-void apply_option(Layout& layout, const std::string& option) {
-  if (option == "zero0") layout.zero = ZeroStage::None;
-  if (option == "zero1") layout.zero = ZeroStage::Optimizer;
-}
-
 void parse_options(Layout& layout, Axis axis, const std::vector<std::string>& words, std::string_view text) {
-  const auto sets = option_sets(axis);
+  const std::vector<OptionSet> sets = option_sets(axis);
+  std::vector<std::string> known;
+  for (const OptionSet& set : sets) known.insert(known.end(), set.words.begin(), set.words.end());
   std::vector<bool> chosen(sets.size(), false);
   for (const std::string& word : words) {
-    const auto set = std::find_if(sets.begin(), sets.end(), [&](const auto& candidates) {
-      return std::find(candidates.begin(), candidates.end(), word) != candidates.end();
-    });
-    if (set == sets.end()) {
-      std::vector<std::string> known;
-      for (const auto& candidates : sets) known.insert(known.end(), candidates.begin(), candidates.end());
-      throw UsageError(cat("[layout] \"", text, "\": ", axis_name(axis), " has no option \"", word, "\"; ",
-                           known.empty() ? std::string("it has none") : cat("its options are ", join(known, ", "))));
+    bool found = false;
+    for (std::size_t i = 0; i < sets.size(); ++i) {
+      const auto place = std::find(sets[i].words.begin(), sets[i].words.end(), word);
+      if (place == sets[i].words.end()) continue;
+      if (chosen[i]) {
+        throw UsageError(
+            cat("[layout] \"", text, "\": ", axis_name(axis), " takes one of ", join(sets[i].words, ", ")));
+      }
+      found = chosen[i] = true;
+      sets[i].choose(layout, static_cast<int>(place - sets[i].words.begin()));
     }
-    if (chosen[set - sets.begin()]) {
-      throw UsageError(cat("[layout] \"", text, "\": ", axis_name(axis), " takes one of ", join(*set, ", ")));
-    }
-    chosen[set - sets.begin()] = true;
-    apply_option(layout, word);
+    if (found) continue;
+    throw UsageError(cat("[layout] \"", text, "\": ", axis_name(axis), " has no option \"", word, "\"; ",
+                         known.empty() ? std::string("it has none") : cat("its options are ", join(known, ", "))));
   }
 }
 
@@ -97,7 +116,7 @@ Layout parse_layout(std::string_view text) {
     words.erase(words.begin());
     if (degree > 1 && !is_built(axis)) {
       throw UsageError(cat("[layout] \"", text, "\": ", axis_name(axis), "=", degree, " is not built; use ",
-                           axis_name(axis), "=1 or the data axis"));
+                           axis_name(axis), "=1, or the data and tensor axes"));
     }
     axes.push_back({axis, degree});
     parse_options(layout, axis, words, text);
@@ -108,16 +127,17 @@ Layout parse_layout(std::string_view text) {
 
 std::string Layout::to_string() const {
   std::vector<std::string> words;
-  bool has_data = false;
   for (const AxisSize& axis : mesh.axes()) {
-    std::string word = cat(axis_name(axis.axis), "=", axis.size);
-    if (axis.axis == Axis::Data) {
-      has_data = true;
-      if (zero == ZeroStage::Optimizer) word += ":zero1";
-    }
-    words.push_back(word);
+    words.push_back(cat(axis_name(axis.axis), "=", axis.size, options_text(*this, axis.axis)));
   }
-  if (!has_data && zero == ZeroStage::Optimizer) words.push_back("data=1:zero1");
+  // Options of an axis that the mesh lacks hold all the same.
+  for (const Axis axis : kAllAxes) {
+    const auto is_it = [axis](const AxisSize& entry) { return entry.axis == axis; };
+    if (std::any_of(mesh.axes().begin(), mesh.axes().end(), is_it)) continue;
+    if (const std::string options = options_text(*this, axis); !options.empty()) {
+      words.push_back(cat(axis_name(axis), "=1", options));
+    }
+  }
   return join(words, " ");
 }
 

@@ -25,9 +25,8 @@ ParamTable::ParamTable(const ModelSpec& model) : blocks_(block_layouts(model)) {
                      0,
                      1,
                      false,
-                     {Initializer::Kind::Ones, 0},
-                     {Axis::Data}});
-      add_slab(cat(blocks_[b].name, ".", common.name), b, 1, common.size, /*decays=*/false);
+                     {Initializer::Kind::Ones, 0}});
+      add_slab(cat(blocks_[b].name, ".", common.name), b, 1, common.size, /*decays=*/false, common.in_units);
     }
   }
   // The rest of the program lists parameters as checkpoints do.
@@ -41,8 +40,9 @@ ParamTable::ParamTable(const ModelSpec& model) : blocks_(block_layouts(model)) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) by_name_[parameters_[i].name] = i;
 }
 
-void ParamTable::add_slab(const std::string& name, int block, std::int64_t rows, std::int64_t width, bool decays) {
-  slabs_.push_back({name, block, rows, width, decays, 1});
+void ParamTable::add_slab(const std::string& name, int block, std::int64_t rows, std::int64_t width, bool decays,
+                          bool in_units) {
+  slabs_.push_back({name, block, rows, width, decays, in_units, 1});
 }
 
 void ParamTable::add_panel(const ModelSpec& model, int block, const PanelLayout& panel) {
@@ -57,7 +57,7 @@ void ParamTable::add_panel(const ModelSpec& model, int block, const PanelLayout&
   const std::int64_t units = blocks_[block].num_units;
   panel_slabs_[block].push_back(slab);
   add_slab(cat(blocks_[block].name, ".", panel.name), block, units * panel.rows_per_unit(), panel.width,
-           /*decays=*/true);
+           /*decays=*/true, /*in_units=*/true);
   std::int64_t first_row = 0;
   for (const PanelSection& section : panel.sections) {
     const std::int64_t rows = units * section.rows_per_unit;
@@ -70,8 +70,7 @@ void ParamTable::add_panel(const ModelSpec& model, int block, const PanelLayout&
                    first_row,
                    section.rows_per_unit,
                    panel.transposed,
-                   {Initializer::Kind::Normal, model.initializer_range},
-                   {Axis::Data}});
+                   {Initializer::Kind::Normal, model.initializer_range}});
     first_row += section.rows_per_unit;
   }
 }

@@ -1,6 +1,116 @@
 #include "octavo/layout/placement.h"
 
+#include <map>
+
 namespace octavo {
+namespace {
+
+/// Adds `interval` to an ascending list, joined to the last one if it begins where that ends.
+void append(std::vector<Interval>& list, Interval interval) {
+  if (interval.empty()) return;
+  if (!list.empty() && list.back().end == interval.begin) {
+    list.back().end = interval.end;
+  } else {
+    list.push_back(interval);
+  }
+}
+
+/// Lays out one rank's memory slab by slab.
+class Placer {
+ public:
+  Placer(const ParamTable& table, const Layout& layout, int rank)
+      : table_(table), layout_(layout), tensor_index_(layout.mesh.index(rank, Axis::Tensor)) {
+    for (const BlockLayout& block : table.blocks()) out_.shares.push_back(share_of(block, layout, tensor_index_));
+  }
+
+  /// Everything but buckets and what follows from them.
+  void add_block(int block) {
+    const BlockLayout& layout = table_.blocks()[block];
+    for (int i = 0; i < static_cast<int>(layout.panels.size()); ++i) {
+      if (table_.slabs()[table_.panel_slab(block, i)].block == block) add_panel(block, i);  // else it is shared
+    }
+    for (int i = 0; i < static_cast<int>(layout.commons.size()); ++i) add_common(table_.common_slab(block, i));
+  }
+
+  std::int64_t end() const { return end_; }
+  void align(std::int64_t grain) { end_ = round_up(end_, grain); }
+  std::map<int, std::vector<Interval>>& sums() { return sums_; }
+  Placement& out() { return out_; }
+
+ private:
+  void begin_slab(std::int64_t rows) {
+    align(kAlignmentElements);
+    out_.slabs.push_back({end_, rows});
+  }
+
+  void add_part(int slab, Interval elements, bool primary) {
+    if (elements.empty()) return;
+    out_.parts.push_back({slab, elements, end_, primary});
+    end_ += elements.size();
+  }
+
+  void add_panel(int block, int index) {
+    const PanelLayout& panel = table_.blocks()[block].panels[index];
+    const BlockShare& share = out_.shares[block];
+    const int slab = table_.panel_slab(block, index);
+    const std::int64_t unit_elements = panel.rows_per_unit() * panel.width;
+    begin_slab(share.computed_units() * share.rows_per_unit(panel));
+    if (share.splits_parts) {
+      for (std::int64_t unit = share.units.begin; unit < share.units.end; ++unit) {
+        add_split_unit(slab, panel, share, unit * unit_elements);
+      }
+    } else {
+      add_part(slab, {share.units.begin * unit_elements, share.units.end * unit_elements}, share.replica == 0);
+    }
+    end_ += share.num_padded * unit_elements;
+  }
+
+  /// A unit whose parts are shared out: this rank's rows of the sections by part, and all rows of the others.
+  void add_split_unit(int slab, const PanelLayout& panel, const BlockShare& share, std::int64_t first_element) {
+    for (const PanelSection& section : panel.sections) {
+      const std::int64_t whole = section.rows_per_unit * panel.width;
+      const std::int64_t own = share.rows_per_unit(section) * panel.width;
+      const std::int64_t begin = first_element + (section.by_part ? share.replica * own : 0);
+      if (!section.by_part) append(sums_[share.replicas], {end_, end_ + own});
+      add_part(slab, {begin, begin + own}, section.by_part || share.replica == 0);
+      first_element += whole;
+    }
+  }
+
+  void add_common(int slab) {
+    const Slab& info = table_.slabs()[slab];
+    begin_slab(1);
+    if (is_partial_over_tensor(info, layout_)) {
+      append(sums_[layout_.mesh.size(Axis::Tensor)], {end_, end_ + info.elements()});
+    }
+    add_part(slab, {0, info.elements()}, tensor_index_ == 0);
+  }
+
+  const ParamTable& table_;
+  const Layout& layout_;
+  const int tensor_index_;
+  std::int64_t end_ = 0;                       // of the memory laid out so far
+  std::map<int, std::vector<Interval>> sums_;  // by neighbours; local
+  Placement out_;
+};
+
+std::vector<Interval> intersection(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+  std::vector<Interval> both;
+  auto other = b.begin();
+  for (const Interval& interval : a) {
+    while (other != b.end() && other->end <= interval.begin) ++other;
+    for (auto it = other; it != b.end() && it->begin < interval.end; ++it) append(both, intersection(interval, *it));
+  }
+  return both;
+}
+
+}  // namespace
+
+std::int64_t GradientSum::elements() const {
+  std::int64_t sum = 0;
+  for (const Interval& interval : local) sum += interval.size();
+  return sum;
+}
 
 std::int64_t Placement::optimized_elements() const {
   std::int64_t sum = 0;
@@ -8,40 +118,44 @@ std::int64_t Placement::optimized_elements() const {
   return sum;
 }
 
+bool is_partial_over_tensor(const Slab& common, const Layout& layout) {
+  return layout.mesh.size(Axis::Tensor) > 1 && (common.in_units || layout.tensor_form == TensorForm::Scatter);
+}
+
 Placement place(const ParamTable& table, const Layout& layout, int rank, Bytes bucket_bytes) {
   const int data_degree = layout.mesh.size(Axis::Data);
   const int data_index = layout.mesh.index(rank, Axis::Data);
-  const std::int64_t grain = kAlignmentElements * data_degree;
-  Placement placement;
-  std::int64_t offset = 0;
-  Bucket bucket{0, -1, {0, 0}};
-  const auto close_bucket = [&](int next_block) {
-    offset = round_up(offset, grain);
-    bucket.local.end = offset;
-    placement.buckets.push_back(bucket);
-    bucket = {next_block, next_block - 1, {offset, offset}};
-  };
   const int num_blocks = static_cast<int>(table.blocks().size());
-  const int num_slabs = static_cast<int>(table.slabs().size());
-  int slab = 0;  // slabs are listed block by block
+  Placer placer(table, layout, rank);
+  Placement& placement = placer.out();
+  Bucket bucket{0, -1, {0, 0}, {0, 0}};
   for (int block = 0; block < num_blocks; ++block) {
-    for (; slab < num_slabs && table.slabs()[slab].block == block; ++slab) {
-      offset = round_up(offset, kAlignmentElements);
-      placement.parts.push_back({slab, {0, table.slabs()[slab].elements()}, offset});
-      offset += table.slabs()[slab].elements();
-    }
+    placer.add_block(block);
     bucket.last_block = block;
-    const Bytes bytes = (offset - bucket.local.begin) * element_bytes(ElementType::Float32);
-    if (bytes >= bucket_bytes || block + 1 == num_blocks) close_bucket(block + 1);
+    const Bytes bytes = (placer.end() - bucket.local.begin) * element_bytes(ElementType::Float32);
+    if (bytes < bucket_bytes && block + 1 < num_blocks) continue;
+    placer.align(kAlignmentElements * data_degree);
+    bucket.local.end = placer.end();
+    const Interval part = even_part(bucket.local.size(), data_degree, data_index, kAlignmentElements);
+    bucket.shard = {bucket.local.begin + part.begin, bucket.local.begin + part.end};
+    placement.buckets.push_back(bucket);
+    bucket = {block + 1, block, {placer.end(), placer.end()}, {0, 0}};
   }
-  placement.local_elements = offset;
+  placement.local_elements = placer.end();
+
+  std::vector<Interval> shards, counted;
   for (const Bucket& each : placement.buckets) {
-    const Interval part = even_part(each.local.size(), data_degree, data_index, kAlignmentElements);
-    const Interval own = {each.local.begin + part.begin, each.local.begin + part.end};
-    placement.primary.push_back(own);
-    placement.optimized.push_back(layout.zero == ZeroStage::Optimizer ? own : each.local);
+    append(shards, each.shard);
+    placement.optimized.push_back(layout.zero == ZeroStage::Optimizer ? each.shard : each.local);
   }
-  return placement;
+  for (const StoredPart& part : placement.parts) {
+    if (part.primary) append(counted, part.local());
+  }
+  placement.primary = intersection(counted, shards);
+  for (const auto& [neighbours, local] : placer.sums()) {
+    placement.sums.push_back({neighbours, intersection(local, placement.optimized)});
+  }
+  return std::move(placement);
 }
 
 StateBytes state_bytes(const Placement& placement, ElementType compute) {

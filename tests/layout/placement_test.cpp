@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <vector>
+
 #include "octavo/base/text.h"
 
 using namespace octavo;
@@ -13,6 +16,17 @@ ModelSpec odd_model() {
   model.hidden_size = 6;
   model.vocab_size = 13;
   for (int layer = 0; layer < 3; ++layer) model.layers.push_back({AttentionSpec{3, 3, 2, false, {}}, GatedMlpSpec{7}});
+  return model;
+}
+
+/// Two KV heads of two query heads each, with q/k norms and a tied head.
+ModelSpec grouped_model() {
+  ModelSpec model;
+  model.model_type = "qwen3";
+  model.hidden_size = 6;
+  model.vocab_size = 16;
+  model.tied_embeddings = true;
+  for (int layer = 0; layer < 2; ++layer) model.layers.push_back({AttentionSpec{4, 2, 2, true, {}}, GatedMlpSpec{8}});
   return model;
 }
 }  // namespace
@@ -59,23 +73,82 @@ TEST_CASE("stored parts are aligned, do not overlap, and lie inside their block'
   }
 }
 
-TEST_CASE("over the data axis every local element is primary exactly once") {
-  const ParamTable table(odd_model());
-  const Layout layout = parse_layout("data=3:zero1");
-  std::vector<int> count(place(table, layout, 0).local_elements, 0);
-  for (int rank = 0; rank < 3; ++rank) {
-    const Placement placement = place(table, layout, rank, 500);
-    CHECK(placement.primary == placement.optimized);
-    for (const Interval& interval : placement.primary) {
-      for (std::int64_t i = interval.begin; i < interval.end; ++i) {
-        REQUIRE(i < placement.local_elements);
-        if (count.size() < static_cast<std::size_t>(placement.local_elements))
-          count.resize(placement.local_elements, 0);
-        ++count[i];
+/// How often each element of each slab is counted, by parts or by primary parts, over all ranks.
+std::vector<std::vector<int>> counts(const ParamTable& table, const Layout& layout, bool primary, Bytes bucket_bytes) {
+  std::vector<std::vector<int>> count;
+  for (const Slab& slab : table.slabs()) count.emplace_back(slab.elements(), 0);
+  for (int rank = 0; rank < layout.world_size(); ++rank) {
+    const Placement placement = place(table, layout, rank, bucket_bytes);
+    const std::vector<Interval> everything = {{0, placement.local_elements}};
+    for (const Interval& interval : primary ? placement.primary : everything) {
+      for (const StoredPart& part : placement.parts) {
+        const Interval both = intersection(interval, part.local());
+        for (std::int64_t i = both.begin; i < both.end; ++i)
+          ++count[part.slab][part.elements.begin + i - part.local_offset];
       }
     }
   }
-  for (const int times : count) CHECK(times == 1);
+  return count;
+}
+
+const std::vector<std::string> kLayouts = {"",
+                                           "data=3",
+                                           "data=3:zero1",
+                                           "tensor=3:replicate",
+                                           "tensor=2:pad",
+                                           "tensor=4:pad:scatter",
+                                           "tensor=2:replicate data=2:zero1",
+                                           "data=3:zero1 tensor=6:replicate",
+                                           "data=2 tensor=8:pad"};
+
+TEST_CASE("over all ranks every element of every parameter is primary exactly once, and held at least once") {
+  for (const ModelSpec& model : {odd_model(), grouped_model()}) {
+    const ParamTable table(model);
+    for (const std::string& text : kLayouts) {
+      CAPTURE(text);
+      for (const auto& slab : counts(table, parse_layout(text), /*primary=*/true, 500)) {
+        for (const int times : slab) REQUIRE(times == 1);
+      }
+      for (const auto& slab : counts(table, parse_layout(text), /*primary=*/false, 500)) {
+        for (const int times : slab) REQUIRE(times >= 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("the ranks of a tensor group have the same memory, buckets and sums") {
+  const ParamTable table(grouped_model());
+  for (const std::string& text : kLayouts) {
+    CAPTURE(text);
+    const Layout layout = parse_layout(text);
+    for (int rank = 0; rank < layout.world_size(); ++rank) {
+      const Placement here = place(table, layout, rank, 500);
+      const Placement there = place(table, layout, layout.mesh.neighbour(rank, Axis::Tensor, 1), 500);
+      CHECK(here.local_elements == there.local_elements);
+      CHECK(here.optimized == there.optimized);
+      REQUIRE(here.sums.size() == there.sums.size());
+      for (std::size_t i = 0; i < here.sums.size(); ++i) {
+        CHECK(here.sums[i].neighbours == there.sums[i].neighbours);
+        CHECK(here.sums[i].local == there.sums[i].local);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "what the tensor axis leaves partial is summed: vectors inside units, all vectors under scatter, shared rows") {
+  const ParamTable table(grouped_model());  // q_norm and k_norm of 2 elements; two layers; hidden 6
+  const auto sums = [&](const char* layout) { return place(table, parse_layout(layout), 0).sums; };
+  CHECK(sums("data=2").empty());
+  REQUIRE(sums("tensor=2").size() == 1);
+  CHECK(sums("tensor=2")[0].neighbours == 2);
+  CHECK(sums("tensor=2")[0].elements() == 2 * 2 * 2);
+  CHECK(sums("tensor=2:scatter")[0].elements() == 2 * 2 * 2 + 5 * 6);
+  // Two KV heads over four ranks: pairs share out two query heads; k and v are 2 * 2 rows of 6.
+  REQUIRE(sums("tensor=4:replicate").size() == 2);
+  CHECK(sums("tensor=4:replicate")[0].neighbours == 2);
+  CHECK(sums("tensor=4:replicate")[0].elements() == 2 * 2 * 2 * 6);
+  CHECK(sums("tensor=4:replicate")[1].neighbours == 4);
 }
 
 TEST_CASE("ZeRO 1 divides the optimizer state by the data degree and nothing else") {

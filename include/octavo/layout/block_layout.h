@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "octavo/spec/model_spec.h"
@@ -18,6 +19,7 @@ enum class BlockKind { Embedding, Attention, GatedMlp, Head };
 struct PanelSection {
   std::string parameter;  // name in the checkpoint
   std::int64_t rows_per_unit;
+  bool by_part = false;  // the rows are the parts' own, one after another; else the parts of a unit share them
 };
 
 /// A matrix [num_units * rows_per_unit(), width]; within a unit the sections follow one another.
@@ -35,15 +37,20 @@ struct CommonLayout {
   std::string name;       // "norm"
   std::string parameter;  // name in the checkpoint
   std::int64_t size;
+  bool in_units = false;  // used inside every unit, as q_norm; else before the units, in the prologue
 };
 
 struct BlockLayout {
   std::string name;  // "layers.3.attention"
   BlockKind kind;
-  std::int64_t num_units;  // KV heads, features, vocabulary rows
+  std::int64_t num_units;       // KV heads, features, vocabulary rows
+  std::int64_t parts_per_unit;  // equal parts that a unit consists of: the query heads of a KV head; else 1
   std::vector<PanelLayout> panels;
   std::vector<CommonLayout> commons;
 };
+
+/// What the units of a block are called: "KV heads".
+std::string_view unit_name(BlockKind kind);
 
 /// The panels and commons of each kind, in order; blocks name them by these.
 namespace attention_panels {

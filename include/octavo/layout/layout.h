@@ -1,5 +1,5 @@
-// A layout as users write it: --layout "data=4:zero1". Axes outermost first, the last varies fastest; an axis is
-// `name=degree{:option}`. No axes: one rank.
+// A layout as users write it: --layout "data=2:zero1 tensor=4:scatter". Axes outermost first, the last varies fastest;
+// an axis is `name=degree{:option}`, one word of each set of options, in any order. No axes: one rank.
 #pragma once
 
 #include <string>
@@ -15,12 +15,27 @@ enum class ZeroStage {
   Optimizer = 1,  // master weights and moments in 1/R intervals
 };
 
+/// What the tensor axis does with tokens between blocks.
+enum class TensorForm {
+  AllReduce,  // every rank holds all of them; partial sums are all-reduced (Shoeybi et al., Megatron-LM, 2019)
+  Scatter,    // 1/T each: all-gather before a block, reduce-scatter after it (Korthikanti et al., 2022)
+};
+
+/// What the tensor axis does with a block whose units (KV heads, features, vocabulary rows) it does not divide.
+enum class Misfit {
+  Refuse,     // an error
+  Replicate,  // the block runs at degree gcd(units, T); neighbours hold the same units
+  Pad,        // units of zeros fill the number up to a multiple of T
+};
+
 struct Layout {
   DeviceMesh mesh{{}};
   ZeroStage zero = ZeroStage::None;
+  TensorForm tensor_form = TensorForm::AllReduce;
+  Misfit misfit = Misfit::Refuse;
 
   int world_size() const { return mesh.world_size(); }
-  /// "data=4:zero1"; options that are the default are left out. Parses back to an equal layout.
+  /// "data=4:zero1 tensor=2"; options that are the default are left out. Parses back to an equal layout.
   std::string to_string() const;
 };
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "octavo/layout/block_layout.h"
-#include "octavo/mesh/axis.h"
 #include "octavo/spec/model_spec.h"
 
 namespace octavo {
@@ -26,8 +25,9 @@ struct Slab {
   std::string name;  // "layers.3.attention.qkv"
   int block;         // index into blocks() of the block that owns the memory
   std::int64_t rows, width;
-  bool decays;  // weight decay applies: panels yes, vectors no
-  int uses;     // blocks that use it: 2 for a tied embedding
+  bool decays;    // weight decay applies: panels yes, vectors no
+  bool in_units;  // a common vector that is used inside every unit
+  int uses;       // blocks that use it: 2 for a tied embedding
 
   std::int64_t elements() const { return rows * width; }
 };
@@ -42,7 +42,6 @@ struct Parameter {
   std::int64_t rows_per_unit;  // of this parameter
   bool transposed;             // slab rows are checkpoint columns
   Initializer initializer;
-  std::vector<Axis> gradient_axes;  // the gradient is summed over them: the axes that cut tokens
 
   std::int64_t elements() const;
   /// Slab row of checkpoint row `index` (column, if transposed).
@@ -69,7 +68,7 @@ class ParamTable {
   const Parameter& parameter(const std::string& name) const;
 
  private:
-  void add_slab(const std::string& name, int block, std::int64_t rows, std::int64_t width, bool decays);
+  void add_slab(const std::string& name, int block, std::int64_t rows, std::int64_t width, bool decays, bool in_units);
   void add_parameter(Parameter parameter);
   void add_panel(const ModelSpec& model, int block, const PanelLayout& panel);
 

@@ -3,45 +3,74 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "octavo/layout/element_type.h"
 #include "octavo/layout/interval.h"
 #include "octavo/layout/layout.h"
 #include "octavo/layout/param_table.h"
+#include "octavo/layout/share.h"
 
 namespace octavo {
 
-/// Parts start on multiples of this many elements: 64 bytes in bfloat16.
+/// Slabs start on multiples of this many elements: 64 bytes in bfloat16.
 inline constexpr std::int64_t kAlignmentElements = 32;
 
+/// The rows of a slab as they lie here: those of the units that are computed here, one after another.
+struct StoredSlab {
+  std::int64_t local_offset;  // elements from the start of this rank's memory
+  std::int64_t rows;          // of the slab's width; rows of padded units included
+};
+
+/// Consecutive elements of a slab that are consecutive here.
 struct StoredPart {
   int slab;
-  Interval elements;          // of the slab
-  std::int64_t local_offset;  // elements from the start of this rank's memory
+  Interval elements;  // of the slab
+  std::int64_t local_offset;
+  bool primary;  // the first rank of the tensor axis that holds them
+
+  Interval local() const { return {local_offset, local_offset + elements.size()}; }
 };
 
 /// Consecutive blocks whose gradients travel together: the unit of overlap with backward. `local` is a multiple of
-/// kAlignmentElements times the data degree, so every rank's part of it is equally long; the gap behind the last
+/// kAlignmentElements times the data degree, so every rank's shard of it is equally long; the gap behind the last
 /// block is padding that belongs to no parameter and stays zero.
 struct Bucket {
   int first_block, last_block;  // inclusive
   Interval local;               // elements of this rank's memory
+  Interval shard;               // the part of it that this index of the data axis sums up or updates under ZeRO 1
+};
+
+/// Gradients that the tensor axis leaves partial: summed over neighbours of that axis, once a step. The same local
+/// intervals on each of them.
+struct GradientSum {
+  int neighbours;               // consecutive indices of the tensor axis
+  std::vector<Interval> local;  // ascending
+  std::int64_t elements() const;
 };
 
 struct Placement {
-  std::vector<StoredPart> parts;  // ascending in slab and offset
-  std::vector<Bucket> buckets;    // ascending in block
+  std::vector<BlockShare> shares;  // of every block
+  std::vector<StoredSlab> slabs;   // of every slab
+  std::vector<StoredPart> parts;   // ascending in local_offset
+  std::vector<Bucket> buckets;     // ascending in block
+  std::vector<GradientSum> sums;   // of the elements that this rank optimizes
   std::int64_t local_elements = 0;
-  std::vector<Interval> primary;    // local; over all ranks of the data axis each element is in exactly one: the norm's
-  std::vector<Interval> optimized;  // local; ZeRO 1: the primary ones, else everything
+  std::vector<Interval> primary;    // local; over all ranks each element of a parameter is in exactly one: the norm's
+  std::vector<Interval> optimized;  // local; ZeRO 1: the shards, else everything
 
   std::int64_t optimized_elements() const;
 };
 
 /// `bucket_bytes`: a bucket is closed once its float32 gradients reach this size.
-/// Throws UsageError unless 0 <= rank < layout.world_size().
+/// Throws UsageError unless 0 <= rank < layout.world_size(), and for a block that the tensor axis does not divide under
+/// `refuse`.
 Placement place(const ParamTable& table, const Layout& layout, int rank, Bytes bucket_bytes = 8 << 20);
+
+/// Whether the tensor axis leaves the gradient of a common vector partial: it is used inside units, which are cut, or
+/// tokens are cut between blocks.
+bool is_partial_over_tensor(const Slab& common, const Layout& layout);
 
 /// Bytes that a rank keeps between steps.
 struct StateBytes {

@@ -1,0 +1,114 @@
+#include "octavo/layout/misfit.h"
+
+#include <algorithm>
+
+#include "octavo/base/text.h"
+
+namespace octavo {
+namespace {
+
+std::string_view kind_name(BlockKind kind) {
+  switch (kind) {
+    case BlockKind::Embedding:
+      return "embedding";
+    case BlockKind::Attention:
+      return "attention";
+    case BlockKind::GatedMlp:
+      return "MLP";
+    case BlockKind::Head:
+      return "head";
+  }
+  return "";
+}
+
+/// Rows of every parameter section that neighbours hold alike, per unit.
+std::int64_t shared_rows(const PanelLayout& panel) {
+  std::int64_t rows = 0;
+  for (const PanelSection& section : panel.sections) rows += section.by_part ? 0 : section.rows_per_unit;
+  return rows;
+}
+
+void add_block(MisfitPrice& price, const ParamTable& table, int block, std::int64_t degree) {
+  const BlockLayout& layout = table.blocks()[block];
+  const BlockShare& share = price.share;
+  ++price.num_blocks;
+  for (int i = 0; i < static_cast<int>(layout.panels.size()); ++i) {
+    const PanelLayout& panel = layout.panels[i];
+    const std::int64_t whole = layout.num_units * panel.rows_per_unit() * panel.width;
+    const std::int64_t extra = degree * share.computed_units() * share.rows_per_unit(panel) * panel.width - whole;
+    if (layout.kind != BlockKind::Embedding) price.extra_products += extra;  // rows are looked up
+    if (table.slabs()[table.panel_slab(block, i)].block != block) continue;  // stored by another block
+    price.extra_elements += extra;
+    if (share.splits_parts)
+      price.summed_elements += layout.num_units * share.replicas * shared_rows(panel) * panel.width;
+  }
+  if (layout.kind != BlockKind::Attention) return;
+  const std::int64_t parts = share.splits_parts ? layout.parts_per_unit / share.replicas : layout.parts_per_unit;
+  price.extra_heads += degree * share.computed_units() * parts - layout.num_units * layout.parts_per_unit;
+  price.extra_cache +=
+      (degree * share.computed_units() - layout.num_units) * shared_rows(layout.panels[attention_panels::kQkv]);
+}
+
+std::string what_happens(const MisfitPrice& price, int degree) {
+  const BlockShare& share = price.share;
+  const std::string head =
+      cat(kind_name(price.kind), ": ", price.num_units, " ", unit_name(price.kind), " over tensor=", degree);
+  if (share.replicas == 1) {
+    return cat(head, " are padded to ", degree * share.computed_units(), " with zeros");
+  }
+  return cat(head, " run at degree ", degree / share.replicas, ": ", share.replicas, " ranks hold the same, ",
+             share.splits_parts ? "and share out the query heads" : "and compute the same");
+}
+
+}  // namespace
+
+std::vector<MisfitPrice> misfit_prices(const ParamTable& table, const Layout& layout) {
+  const int degree = layout.mesh.size(Axis::Tensor);
+  std::vector<MisfitPrice> prices;
+  for (int block = 0; block < static_cast<int>(table.blocks().size()); ++block) {
+    const BlockLayout& info = table.blocks()[block];
+    const BlockShare share = share_of(info, layout, 0);
+    if (info.num_units % degree == 0) continue;
+    const auto same = [&](const MisfitPrice& price) {
+      return price.kind == info.kind && price.num_units == info.num_units;
+    };
+    auto found = std::find_if(prices.begin(), prices.end(), same);
+    if (found == prices.end()) {
+      prices.push_back({.kind = info.kind, .num_units = info.num_units, .num_blocks = 0, .share = share});
+      found = prices.end() - 1;
+    }
+    add_block(*found, table, block, degree);
+  }
+  return prices;
+}
+
+MisfitBytes misfit_bytes(const MisfitPrice& price, const Layout& layout, ElementType compute) {
+  const double ranks = layout.mesh.size(Axis::Tensor), data = layout.mesh.size(Axis::Data);
+  const double optimizing = layout.zero == ZeroStage::Optimizer ? data : 1;
+  const double elements = static_cast<double>(price.extra_elements) / ranks;
+  const auto sum_bytes = static_cast<double>(element_bytes(sum_type(compute)));
+  const double copies = compute == ElementType::BFloat16 ? 3 : 2;
+  const double replicas = price.share.replicas;
+  return {.weights = elements * static_cast<double>(element_bytes(compute)),
+          .gradients = elements * sum_bytes,
+          .optimizer = elements * sum_bytes * copies / optimizing,
+          .wire = 2 * (replicas - 1) / replicas * static_cast<double>(price.summed_elements) / ranks * sum_bytes /
+                  optimizing,
+          .kv_cache = static_cast<double>(price.extra_cache * element_bytes(compute)) / ranks,
+          .matmul = 2 * static_cast<double>(price.extra_products) / ranks};
+}
+
+std::string misfit_text(const MisfitPrice& price, const Layout& layout, ElementType compute) {
+  const MisfitBytes bytes = misfit_bytes(price, layout, compute);
+  const auto size = [](double value) { return format_bytes(static_cast<Bytes>(value)); };
+  std::string text = cat(what_happens(price, layout.mesh.size(Axis::Tensor)), "; per rank +", size(bytes.weights),
+                         " weights, +", size(bytes.gradients), " gradients, +", size(bytes.optimizer), " optimizer");
+  if (price.summed_elements > 0) text += cat(", +", size(bytes.wire), " sent per step");
+  if (price.extra_cache > 0) text += cat(", +", size(bytes.kv_cache), " KV cache per token of context");
+  if (price.extra_products > 0) {
+    text += cat(", ", with_commas(static_cast<std::int64_t>(bytes.matmul)), " FLOPs wasted per token in forward");
+  }
+  return text;
+}
+
+}  // namespace octavo
