@@ -60,7 +60,7 @@ class Prediction {
     for (const GradientSum& sum : placement_.sums) {
       const bool is_whole_axis = sum.neighbours == layout_.mesh.size(Axis::Tensor);
       rows_.add(is_whole_axis ? tensor_ : neighbour_group(layout_.mesh, rank_, Axis::Tensor, sum.neighbours),
-                Purpose::Gradients, Collective::AllReduce, sum.elements() * sum_bytes(), sum.elements() == 0 ? 0 : 1);
+                Purpose::Gradients, Collective::AllReduce, sum.elements() * sum_bytes());
     }
     rows_.add(world_, Purpose::Norm, Collective::AllReduce, kTwoScalars);
   }

@@ -25,16 +25,31 @@ std::string difference(const LedgerRow& named, std::int64_t booked_count, Bytes 
              text(booked_count, booked), ", predicted ", text(predicted_count, predicted));
 }
 
-Line line_of(const LedgerRow& row, bool with_prediction, const LedgerRow* predicted) {
-  Line line = {row.group, std::string(purpose_name(row.purpose)), std::string(collective_name(row.kind)),
-               with_commas(row.count)};
-  if (with_prediction) line.push_back(format_bytes(predicted == nullptr ? 0 : predicted->logical));
-  for (std::string& text : Line{format_bytes(row.logical), format_bytes(row.copied), format_seconds(row.waited),
-                                format_seconds(row.skew), format_seconds(row.waited - row.skew)}) {
-    line.push_back(std::move(text));
+/// Which columns there are.
+struct Columns {
+  bool prediction;
+  bool times;
+
+  Line header() const {
+    Line line = {"axes", "purpose", "kind", "count"};
+    if (prediction) line.emplace_back("predicted");
+    line.insert(line.end(), {"logical", "copied"});
+    if (times) line.insert(line.end(), {"waiting", "skew", "exposed"});
+    return line;
   }
-  return line;
-}
+
+  Line line(const LedgerRow& row, const LedgerRow* predicted) const {
+    Line line = {row.group, std::string(purpose_name(row.purpose)), std::string(collective_name(row.kind)),
+                 with_commas(row.count)};
+    if (prediction) line.push_back(format_bytes(predicted == nullptr ? 0 : predicted->logical));
+    line.insert(line.end(), {format_bytes(row.logical), format_bytes(row.copied)});
+    if (times) {
+      line.insert(line.end(),
+                  {format_seconds(row.waited), format_seconds(row.skew), format_seconds(row.waited - row.skew)});
+    }
+    return line;
+  }
+};
 
 std::string to_table(const std::vector<Line>& lines) {
   constexpr std::size_t kNumTextColumns = 3;  // left-aligned; numbers are right-aligned
@@ -56,17 +71,16 @@ std::string to_table(const std::vector<Line>& lines) {
 }
 
 std::string table(std::span<const LedgerRow> rows, const std::span<const LedgerRow>* predicted) {
-  std::vector<Line> lines = {{"axes", "purpose", "kind", "count"}};
-  if (predicted != nullptr) lines[0].emplace_back("predicted");
-  for (const char* name : {"logical", "copied", "waiting", "skew", "exposed"}) lines[0].emplace_back(name);
+  const bool has_times = std::any_of(rows.begin(), rows.end(), [](const LedgerRow& row) { return row.waited > 0; });
+  const Columns columns{.prediction = predicted != nullptr, .times = has_times};
+  std::vector<Line> lines = {columns.header()};
   for (const LedgerRow& row : rows) {
-    lines.push_back(line_of(row, predicted != nullptr, predicted == nullptr ? nullptr : find_row(*predicted, row)));
+    lines.push_back(columns.line(row, predicted == nullptr ? nullptr : find_row(*predicted, row)));
   }
   if (predicted != nullptr) {
     for (const LedgerRow& row : *predicted) {
       if (find_row(rows, row) != nullptr) continue;
-      const LedgerRow nothing{.group = row.group, .purpose = row.purpose, .kind = row.kind};
-      lines.push_back(line_of(nothing, true, &row));
+      lines.push_back(columns.line({.group = row.group, .purpose = row.purpose, .kind = row.kind}, &row));
     }
   }
   return to_table(lines);

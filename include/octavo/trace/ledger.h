@@ -103,8 +103,9 @@ class Ledger {
 std::vector<std::string> traffic_differences(std::span<const LedgerRow> predicted, std::span<const LedgerRow> booked);
 
 /// The rows as a table for people, one line each: axes, purpose, kind, count, logical and copied bytes, and waiting,
-/// split into skew (waiting for other ranks to post) and what of the transfer itself was exposed. With a prediction its
-/// bytes stand beside the logical ones, and rows that were predicted and not booked come last.
+/// split into skew (waiting for other ranks to post) and what of the transfer itself was exposed; no such columns if
+/// nobody waited, as in a dry run. With a prediction its bytes stand beside the logical ones, and rows that were
+/// predicted and not booked come last.
 std::string ledger_table(std::span<const LedgerRow> rows);
 std::string ledger_table(std::span<const LedgerRow> rows, std::span<const LedgerRow> predicted);
 
