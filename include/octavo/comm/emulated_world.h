@@ -39,7 +39,8 @@ LinkSpec parse_link(const std::string& text);
 
 /// `inner` behind the link, for one rank; results and failures are inner's. It has a ledger of its own, with the bytes
 /// that inner books and the emulated times (`done` is when the link lets go, `waited` from the call of wait() to that);
-/// inner's ledger is emptied as it goes. `inner` must outlive it and be used through it only. Throws UsageError for a
+/// inner's ledger is emptied as it goes. `inner` must outlive it; what is moved past the link, through inner itself, is
+/// not delayed. Throws UsageError for a
 /// bandwidth or latency out of range and for the "record" backend, which has no clock.
 std::unique_ptr<World> make_emulated_world(World& inner, const LinkSpec& link);
 
