@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
@@ -31,58 +32,74 @@ void check_labels(const at::Tensor& labels, std::int64_t num_rows) {
   }
 }
 
-}  // namespace
-
-at::Tensor embed(const at::Tensor& ids, WeightTrip& trip) {
-  return trip.look_up(0, kRows, ids);
+/// Rows of zeros that fill the panel up are no part of the vocabulary.
+void mask_padding(const at::Tensor& logits, const UnitRange& rows) {
+  if (rows.num_padded == 0) return;
+  logits.narrow(1, rows.num_real(), rows.num_padded).fill_(-std::numeric_limits<double>::infinity());
 }
 
-void embed_backward(const at::Tensor& ids, const at::Tensor& dx, WeightTrip& trip) {
-  trip.add_rows(0, kRows, ids, dx);
+}  // namespace
+
+at::Tensor embed(const at::Tensor& ids, WeightTrip& trip, UnitExchange& exchange) {
+  return exchange.sum(trip.look_up(0, kRows, ids), trip.counts());
+}
+
+void embed_backward(const at::Tensor& ids, const at::Tensor& dx, WeightTrip& trip, UnitExchange& exchange) {
+  trip.add_rows(0, kRows, ids, exchange.gather(dx));
 }
 
 at::Tensor Head::final_norm(const at::Tensor& x, WeightTrip& trip) const {
   return ops::rms_norm_forward(x, trip.common(kNorm), norm_eps_).y;
 }
 
-at::Tensor Head::logits(const at::Tensor& normed, WeightTrip& trip) const {
-  return at::mm(normed, trip.panel(0, kRows).t());
+at::Tensor Head::logits(const at::Tensor& normed, WeightTrip& trip, UnitExchange& exchange) const {
+  const UnitRange rows = trip.units(0);
+  const at::Tensor here = at::mm(normed, trip.panel(0, kRows).t()).narrow(1, 0, rows.num_real());
+  if (rows.num_real() == vocab_size_) return here;
+  const at::Tensor all = at::zeros({normed.size(0), vocab_size_}, here.options());
+  if (trip.counts()) all.narrow(1, rows.begin, rows.num_real()).copy_(here);
+  return exchange.total(all);
 }
 
-Head::Result Head::loss(const at::Tensor& x, const at::Tensor& labels, WeightTrip& trip) const {
-  return run(x, labels, nullptr, trip);
+Head::Result Head::loss(const at::Tensor& x, const at::Tensor& labels, WeightTrip& trip, UnitExchange& exchange) const {
+  return run(x, labels, nullptr, trip, exchange);
 }
 
 Head::Result Head::loss_and_gradient(const at::Tensor& x, const at::Tensor& labels, double gradient_scale,
-                                     WeightTrip& trip) const {
-  return run(x, labels, &gradient_scale, trip);
+                                     WeightTrip& trip, UnitExchange& exchange) const {
+  return run(x, labels, &gradient_scale, trip, exchange);
 }
 
-Head::Result Head::run(const at::Tensor& x, const at::Tensor& labels, const double* gradient_scale,
-                       WeightTrip& trip) const {
+Head::Result Head::run(const at::Tensor& x, const at::Tensor& labels, const double* gradient_scale, WeightTrip& trip,
+                       UnitExchange& exchange) const {
   const at::Tensor weight = trip.panel(0, kRows), norm_weight = trip.common(kNorm);
-  const std::int64_t tokens = x.size(0), chunk = tokens_per_chunk(options_, weight);
-  check_labels(labels, weight.size(0));
+  const UnitRange vocabulary = trip.units(0);
+  check_labels(labels, vocab_size_);
   const ops::RmsNormResult normed = ops::rms_norm_forward(x, norm_weight, norm_eps_);
+  const at::Tensor normed_NH = exchange.gather(normed.y);
+  const std::int64_t tokens = normed_NH.size(0), chunk = tokens_per_chunk(options_, weight);
   Result result{at::zeros({}, x.options().dtype(at::kDouble)), {}};
-  at::Tensor dnormed;
-  if (gradient_scale != nullptr) dnormed = at::empty_like(normed.y);
+  at::Tensor dnormed_NH;
+  if (gradient_scale != nullptr) dnormed_NH = at::empty_like(normed_NH);
   for (std::int64_t first = 0; first < tokens; first += chunk) {
     const std::int64_t count = std::min(chunk, tokens - first);
-    const at::Tensor rows = normed.y.narrow(0, first, count);
+    const at::Tensor rows = normed_NH.narrow(0, first, count);
     const at::Tensor chunk_labels = labels.narrow(0, first, count);
     at::Tensor logits = at::mm(rows, weight.t());
+    mask_padding(logits, vocabulary);
     ops::VocabularyMerge merge = ops::vocabulary_merge_begin(count, x.scalar_type(), x.device());
-    ops::vocabulary_merge_block(merge, logits, chunk_labels, 0);
+    ops::vocabulary_merge_block(merge, logits, chunk_labels, vocabulary.begin);
+    exchange.merge(merge, trip.counts());
     result.loss_sum.add_(ops::loss_sum(merge, chunk_labels));
     if (gradient_scale == nullptr) continue;
-    ops::logits_to_gradient_(logits, merge.lse, chunk_labels, 0, *gradient_scale);
+    ops::logits_to_gradient_(logits, merge.lse, chunk_labels, vocabulary.begin, *gradient_scale);
     trip.add_product(0, kRows, logits, rows);
-    at::Tensor target = dnormed.narrow(0, first, count);
+    at::Tensor target = dnormed_NH.narrow(0, first, count);
     at::mm_out(target, logits, weight);
   }
   if (gradient_scale == nullptr) return result;
-  ops::RmsNormGradient gradient = ops::rms_norm_backward(dnormed, x, norm_weight, normed.rstd);
+  const at::Tensor dnormed_TH = exchange.sum(std::move(dnormed_NH), trip.counts());
+  ops::RmsNormGradient gradient = ops::rms_norm_backward(dnormed_TH, x, norm_weight, normed.rstd);
   trip.add_common(kNorm, gradient.dw);
   result.dx_TH = gradient.dx;
   return result;

@@ -8,6 +8,7 @@
 #include "octavo/dataset/token_source.h"
 #include "octavo/layout/element_type.h"
 #include "octavo/layout/layout.h"
+#include "octavo/layout/param_table.h"
 #include "octavo/spec/model_spec.h"
 #include "octavo/train/rank_session.h"
 
@@ -43,6 +44,10 @@ struct RankOptionsText {
 };
 void add_rank_options(CLI::App& command, RankOptionsText& options);
 void add_json_option(CLI::App& command, bool& json);
+
+/// What the tensor axis does not divide, what the layout does about it, and the price: a line each. Throws UsageError
+/// where the layout refuses.
+std::vector<std::string> misfit_notes(const ParamTable& table, const Layout& layout, ElementType dtype);
 
 /// Cores of this machine, at least 1.
 int num_cores();

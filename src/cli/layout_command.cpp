@@ -73,7 +73,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 }
 
 void print_json(const ModelSource& model, const ParamTable& table, const Layout& layout,
-                const std::vector<RankView>& ranks) {
+                const std::vector<RankView>& ranks, const std::vector<std::string>& misfits) {
   json out = {{"model_type", model.spec().model_type},
               {"parameters", num_parameters(model.spec())},
               {"layout", layout.to_string()},
@@ -93,6 +93,7 @@ void print_json(const ModelSource& model, const ParamTable& table, const Layout&
          {"primary", to_json(view.placement.primary)},
          {"optimized", to_json(view.placement.optimized)}});
   }
+  out["misfits"] = misfits;
   for (const Parameter& parameter : table.parameters()) {
     out["table"].push_back({{"name", parameter.name},
                             {"shape", parameter.shape},
@@ -105,13 +106,15 @@ void print_json(const ModelSource& model, const ParamTable& table, const Layout&
 }
 
 void print_text(const ModelSource& model, const ParamTable& table, const Layout& layout,
-                const std::vector<RankView>& ranks, bool intervals) {
+                const std::vector<RankView>& ranks, const std::vector<std::string>& misfits, bool intervals) {
   std::cout << model.spec().model_type << ", " << with_commas(num_parameters(model.spec())) << " parameters in "
             << table.parameters().size() << " tensors; "
             << (model.has_weights() ? "every weight read: finite, shapes and names as the config says"
                                     : "config only, no weights read")
             << "\nlayout: " << (layout.to_string().empty() ? "one rank" : layout.to_string()) << ", "
-            << layout.world_size() << (layout.world_size() == 1 ? " rank" : " ranks") << "\n\n";
+            << layout.world_size() << (layout.world_size() == 1 ? " rank" : " ranks") << "\n";
+  for (const std::string& misfit : misfits) std::cout << "does not divide: " << misfit << "\n";
+  std::cout << "\n";
   Table bytes({"rank", "coordinates", "weights", "gradients", "optimizer", "total"});
   for (const RankView& view : ranks) {
     bytes.add({cat(view.rank), coordinates(layout.mesh, view.rank), format_bytes(view.bytes.weights),
@@ -153,6 +156,7 @@ int run_layout(const LayoutArguments& arguments) {
   if (arguments.rank && *arguments.rank >= layout.world_size()) {
     throw UsageError(cat("[cli] --rank ", *arguments.rank, ": the layout has ranks 0 to ", layout.world_size() - 1));
   }
+  const std::vector<std::string> misfits = misfit_notes(table, layout, dtype);
   constexpr int kMostRanks = 16;
   std::vector<RankView> ranks;
   const int first = arguments.rank.value_or(0);
@@ -163,9 +167,9 @@ int run_layout(const LayoutArguments& arguments) {
     ranks.push_back({rank, std::move(placement), bytes});
   }
   if (arguments.json_output) {
-    print_json(model, table, layout, ranks);
+    print_json(model, table, layout, ranks, misfits);
   } else {
-    print_text(model, table, layout, ranks, arguments.intervals);
+    print_text(model, table, layout, ranks, misfits, arguments.intervals);
   }
   return 0;
 }

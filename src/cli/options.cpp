@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
+#include "octavo/layout/misfit.h"
 
 namespace octavo::cli {
 int num_cores() {
@@ -89,6 +90,12 @@ void check_vocabulary(const TokenSource& tokens, const ModelSpec& model) {
 std::string version_text() {
   return cat("octavo 0.1.0\nlibtorch ", TORCH_VERSION, "\ninstruction set ", at::get_cpu_capability(),
              "\nbackends threads, record");
+}
+
+std::vector<std::string> misfit_notes(const ParamTable& table, const Layout& layout, ElementType dtype) {
+  std::vector<std::string> notes;
+  for (const MisfitPrice& price : misfit_prices(table, layout)) notes.push_back(misfit_text(price, layout, dtype));
+  return notes;
 }
 
 }  // namespace octavo::cli

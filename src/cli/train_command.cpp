@@ -45,19 +45,18 @@ class RankRun {
         rank_(session.world.rank()),
         store_(table, place(table, job.layout, rank_), job.dtype, at::kCPU, /*for_training=*/true),
         trainer_(job.model.spec(), job.layout, session.world, store_, job.trainer),
-        everyone_(session.world.split(job.layout.mesh, kAllAxes)),
         progress_(job.arguments.steps, rank_ != 0 || job.arguments.json_output) {}
 
   void run() {
     store_.load(job_.model.rows());
-    everyone_->barrier();
+    trainer_.groups().world->barrier();
     // As many ranks as have a core of their own: more would disturb each other and find less than the machine has.
     const int measuring = std::max(1, num_cores() / job_.session.threads_per_rank);
     if (rank_ < measuring) {
       const ChargeTo nobody(nullptr);  // a yardstick is no part of the run's memory
       summary_.matmul_peaks[rank_] = measure_matmul_peak(job_.dtype);
     }
-    everyone_->barrier();
+    trainer_.groups().world->barrier();
     if (rank_ == 0) summary_.startup_seconds = seconds_since(summary_.start);
     validate(0);
     session_.memory.reset_peak();
@@ -66,8 +65,7 @@ class RankRun {
     progress_.finish();
     summary_.peaks[rank_] = session_.memory.peak();
     summary_.ledgers[rank_] = session_.world.ledger().rows();
-    // The others are done: rank 0 may take its time.
-    if (rank_ == 0) finish();
+    finish();
   }
 
  private:
@@ -111,8 +109,9 @@ class RankRun {
 
   void finish() {
     trainer_.check_weights();
-    save_model(job_.arguments.out, job_.model, store_);
-    if (job_.arguments.sample == 0) return;
+    save_model(job_.arguments.out, job_.model, store_, *trainer_.groups().world);
+    // A replica of the model writes the sample; its ranks need each other for it.
+    if (job_.arguments.sample == 0 || trainer_.groups().data->index() != 0) return;
     std::vector<std::int64_t> prompt(job_.arguments.prompt.begin(), job_.arguments.prompt.end());
     for (std::int64_t& id : prompt) id &= 0xff;
     const std::vector<std::int64_t> text = sample(trainer_.decoder(), prompt,
@@ -120,7 +119,7 @@ class RankRun {
                                                    .temperature = job_.arguments.temperature,
                                                    .seed = job_.arguments.seed,
                                                    .max_context = job_.sequence_length});
-    summary_.sample = readable(text);
+    if (rank_ == 0) summary_.sample = readable(text);
   }
 
   double tokens_per_step() const { return static_cast<double>(job_.batch) * static_cast<double>(job_.sequence_length); }
@@ -131,7 +130,6 @@ class RankRun {
   int rank_;
   ParamStore store_;
   Trainer trainer_;
-  std::unique_ptr<Communicator> everyone_;
   Progress progress_;
   std::ofstream metrics_;
 };
@@ -159,6 +157,9 @@ int run_train(const TrainArguments& arguments) {
               << summary.stash << std::endl;
     const std::string shared = arguments.ranks.oversubscription(job.layout);
     if (!shared.empty()) std::cout << "note: " << shared << std::endl;
+    for (const std::string& note : misfit_notes(table, job.layout, job.dtype)) {
+      std::cout << "note: " << note << std::endl;
+    }
     if (job.tokens.vocab_size() == 256 && job.model.has_weights()) {
       std::cout << "note: " << arguments.data
                 << " is read as bytes (256 ids); for a model with a tokenizer make a token file with "

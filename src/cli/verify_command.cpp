@@ -96,6 +96,11 @@ int verify_model(const VerifyArguments& arguments) {
     check_vocabulary(*tokens, model.spec());
     batches = std::make_unique<Batches>(*tokens, Batches::Config{length, batch, arguments.seed});
   }
+  if (!arguments.json_output) {
+    for (const std::string& note : misfit_notes(ParamTable(model.spec()), options.layout, options.compute)) {
+      std::cout << "note: " << note << std::endl;
+    }
+  }
   TrainingRun run;
   const ProofReport report = prove_equivalence(model, *batches, options, &run);
   return print(report, run,

@@ -31,8 +31,8 @@ std::vector<std::int64_t> sample(Decoder& decoder, std::vector<std::int64_t> tok
     std::int64_t seen = static_cast<std::int64_t>(tokens.size());
     if (options.max_context > 0) seen = std::min(seen, options.max_context);
     TokenBatch batch;
-    batch.ids_T = at::empty({seen}, at::kLong);
-    std::copy(tokens.end() - seen, tokens.end(), batch.ids_T.data_ptr<std::int64_t>());
+    batch.ids_N = at::empty({seen}, at::kLong);
+    std::copy(tokens.end() - seen, tokens.end(), batch.ids_N.data_ptr<std::int64_t>());
     batch.lengths = {seen};
     const at::Tensor last_1H = decoder.hidden(batch).narrow(0, seen - 1, 1);
     const at::Tensor logits_V = decoder.logits(last_1H).select(0, 0);

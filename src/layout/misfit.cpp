@@ -105,6 +105,7 @@ std::string misfit_text(const MisfitPrice& price, const Layout& layout, ElementT
                          " weights, +", size(bytes.gradients), " gradients, +", size(bytes.optimizer), " optimizer");
   if (price.summed_elements > 0) text += cat(", +", size(bytes.wire), " sent per step");
   if (price.extra_cache > 0) text += cat(", +", size(bytes.kv_cache), " KV cache per token of context");
+  if (price.extra_heads > 0) text += cat(", ", price.extra_heads, " more query heads attend in all");
   if (price.extra_products > 0) {
     text += cat(", ", with_commas(static_cast<std::int64_t>(bytes.matmul)), " FLOPs wasted per token in forward");
   }

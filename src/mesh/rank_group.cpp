@@ -31,7 +31,8 @@ RankGroup neighbour_group(const DeviceMesh& mesh, int rank, Axis axis, int size)
   internal_check(size >= 1 && mesh.size(axis) % size == 0, "[mesh] neighbours that do not fill their axis");
   const std::vector<int> line = mesh.group(rank, std::array{axis});
   const int first = mesh.index(rank, axis) / size * size;
-  const std::string name = cat(axis_name(axis), "/", size);
+  const bool is_whole = size == mesh.size(axis);
+  const std::string name = is_whole ? std::string(axis_name(axis)) : cat(axis_name(axis), "/", size);
   return {name, {line.begin() + first, line.begin() + first + size}, cut_name(mesh, name)};
 }
 

@@ -8,61 +8,86 @@
 
 namespace octavo {
 
-Decoder::Decoder(const ModelSpec& model, ParamStore& store, StashPolicy stash)
-    : store_(store), stash_(std::move(stash)), blocks_(make_blocks(model, store.table())), head_(model.norm_eps) {
+namespace {
+
+/// Everything around one micro-batch.
+struct Surroundings {
+  Surroundings(const ParamStore& store, RankGroups& groups, const TokenBatch& tokens, int index)
+      : sequence(make_sequence(store, tokens.lengths)),
+        exchange(make_exchange(groups, tokens.ids_N.size(0))),
+        batch{index, *sequence, *exchange} {}
+
+  std::unique_ptr<SequenceContext> sequence;
+  std::unique_ptr<UnitExchange> exchange;
+  MicroBatch batch;
+};
+
+}  // namespace
+
+Decoder::Decoder(const ModelSpec& model, ParamStore& store, RankGroups& groups, StashPolicy stash)
+    : store_(store),
+      groups_(groups),
+      stash_(std::move(stash)),
+      blocks_(make_blocks(model, store.table())),
+      head_(model.vocab_size, model.norm_eps) {
   const int num_blocks = static_cast<int>(store.table().blocks().size());
   for (int block = 0; block < num_blocks; ++block) flows_.push_back(make_flow(store, block, stash_));
   for (std::size_t i = 0; i < blocks_.size(); ++i) drivers_.emplace_back(*blocks_[i], *flows_[i + 1], stash_);
 }
 
-at::Tensor Decoder::run_blocks(const TokenBatch& batch, SequenceContext& sequence, int micro_batch,
+at::Tensor Decoder::run_blocks(const TokenBatch& tokens, const MicroBatch& batch,
                                std::vector<std::unique_ptr<Saved>>* saved, const Probe& probe) {
+  const auto show = [&](int block, const at::Tensor& x_TH) {
+    if (probe) probe(block, batch.exchange.gather(x_TH));
+  };
   at::Tensor x_TH;
   {
     const CategoryScope scope(saved != nullptr ? MemoryCategory::Activations : MemoryCategory::Workspace);
-    x_TH = embed(batch.ids_T, *flows_.front()->begin(Direction::Forward, micro_batch));
+    x_TH = embed(tokens.ids_N, *flows_.front()->begin(Direction::Forward, batch.index), batch.exchange);
   }
-  if (probe) probe(0, x_TH);
+  show(0, x_TH);
   for (std::size_t i = 0; i < drivers_.size(); ++i) {
-    x_TH = drivers_[i].forward(x_TH, micro_batch, sequence, saved != nullptr ? &(*saved)[i] : nullptr);
-    if (probe) probe(static_cast<int>(i) + 1, x_TH);
+    x_TH = drivers_[i].forward(x_TH, batch, saved != nullptr ? &(*saved)[i] : nullptr);
+    show(static_cast<int>(i) + 1, x_TH);
   }
   return x_TH;
 }
 
-at::Tensor Decoder::forward_backward(const TokenBatch& batch, int micro_batch, double gradient_scale,
+at::Tensor Decoder::forward_backward(const TokenBatch& tokens, int micro_batch, double gradient_scale,
                                      const BlockDone& done) {
-  const std::unique_ptr<SequenceContext> sequence = make_sequence(store_, batch.lengths);
+  const Surroundings around(store_, groups_, tokens, micro_batch);
+  UnitExchange& exchange = *around.exchange;
   std::vector<std::unique_ptr<Saved>> saved(drivers_.size());
-  const at::Tensor x_TH = run_blocks(batch, *sequence, micro_batch, &saved, nullptr);
+  const at::Tensor x_TH = run_blocks(tokens, around.batch, &saved, nullptr);
 
-  Head::Result head = head_.loss_and_gradient(x_TH, batch.labels_T, gradient_scale,
-                                              *flows_.back()->begin(Direction::Backward, micro_batch));
+  Head::Result head = head_.loss_and_gradient(x_TH, tokens.labels_N, gradient_scale,
+                                              *flows_.back()->begin(Direction::Backward, micro_batch), exchange);
   done(num_blocks() - 1);
   at::Tensor dx_TH = std::move(head.dx_TH);
   for (int i = static_cast<int>(drivers_.size()) - 1; i >= 0; --i) {
     dx_TH = drivers_[i].backward(std::move(saved[i]), std::move(dx_TH));
     done(i + 1);
   }
-  embed_backward(batch.ids_T, dx_TH, *flows_.front()->begin(Direction::Backward, micro_batch));
+  embed_backward(tokens.ids_N, dx_TH, *flows_.front()->begin(Direction::Backward, micro_batch), exchange);
   done(0);
   return head.loss_sum;
 }
 
-at::Tensor Decoder::loss(const TokenBatch& batch) {
-  const std::unique_ptr<SequenceContext> sequence = make_sequence(store_, batch.lengths);
-  const at::Tensor x_TH = run_blocks(batch, *sequence, 0, nullptr, nullptr);
-  return head_.loss(x_TH, batch.labels_T, *flows_.back()->begin(Direction::Forward, 0)).loss_sum;
+at::Tensor Decoder::loss(const TokenBatch& tokens) {
+  const Surroundings around(store_, groups_, tokens, 0);
+  const at::Tensor x_TH = run_blocks(tokens, around.batch, nullptr, nullptr);
+  return head_.loss(x_TH, tokens.labels_N, *flows_.back()->begin(Direction::Forward, 0), *around.exchange).loss_sum;
 }
 
-at::Tensor Decoder::hidden(const TokenBatch& batch, const Probe& probe) {
-  const std::unique_ptr<SequenceContext> sequence = make_sequence(store_, batch.lengths);
-  const at::Tensor x_TH = run_blocks(batch, *sequence, 0, nullptr, probe);
-  return head_.final_norm(x_TH, *flows_.back()->begin(Direction::Forward, 0));
+at::Tensor Decoder::hidden(const TokenBatch& tokens, const Probe& probe) {
+  const Surroundings around(store_, groups_, tokens, 0);
+  const at::Tensor x_TH = run_blocks(tokens, around.batch, nullptr, probe);
+  return around.exchange->gather(head_.final_norm(x_TH, *flows_.back()->begin(Direction::Forward, 0)));
 }
 
-at::Tensor Decoder::logits(const at::Tensor& hidden_NH) {
-  return head_.logits(hidden_NH, *flows_.back()->begin(Direction::Forward, 0));
+at::Tensor Decoder::logits(const at::Tensor& hidden_MH) {
+  const std::unique_ptr<UnitExchange> exchange = make_exchange(groups_, hidden_MH.size(0));
+  return head_.logits(hidden_MH, *flows_.back()->begin(Direction::Forward, 0), *exchange);
 }
 
 }  // namespace octavo

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "ops/kernels/cross_entropy.h"
@@ -51,6 +53,30 @@ void vocabulary_merge_block(VocabularyMerge& state, const at::Tensor& logits, co
       lse[token] = kernels::merged_log_sum_exp<T>(row, num_rows, lse[token]);
       const std::int64_t column = label[token] - first_row;
       if (label[token] >= 0 && column >= 0 && column < num_rows) picked[token] = kernels::load(row[column]);
+    }
+  });
+}
+
+void vocabulary_merge_states(VocabularyMerge& state, const at::Tensor& states) {
+  const std::int64_t num_tokens = state.lse.size(0), num_states = states.size(0);
+  check_shape(states.dim() == 3 && states.size(1) == 2 && states.size(2) == num_tokens && states.is_contiguous() &&
+                  states.scalar_type() == state.lse.scalar_type(),
+              "vocabulary_merge_states", "states", states, cat("they must be [R, 2, ", num_tokens, "]").c_str());
+  if (states.is_meta()) return;
+  with_element_type(states.scalar_type(), "vocabulary_merge_states", [&](auto element) {
+    using S = kernels::ComputeType<decltype(element)>;
+    const S* values = data_of<S>(states);
+    S* lse = mutable_data_of<S>(state.lse);
+    S* picked = mutable_data_of<S>(state.picked);
+    for (std::int64_t token = 0; token < num_tokens; ++token) {
+      S highest = -std::numeric_limits<S>::infinity(), label_logit = 0, sum = 0;
+      for (std::int64_t r = 0; r < num_states; ++r) {
+        highest = std::max(highest, values[2 * r * num_tokens + token]);
+        label_logit += values[(2 * r + 1) * num_tokens + token];
+      }
+      for (std::int64_t r = 0; r < num_states; ++r) sum += std::exp(values[2 * r * num_tokens + token] - highest);
+      lse[token] = highest + std::log(sum);
+      picked[token] = label_logit;
     }
   });
 }

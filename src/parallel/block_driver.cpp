@@ -7,6 +7,7 @@
 
 #include "octavo/base/error.h"
 #include "octavo/memory/account.h"
+#include "parallel/released_memory.h"
 
 namespace octavo {
 namespace {
@@ -30,53 +31,68 @@ at::Tensor leaf_of(const at::Tensor& value) {
 }
 
 struct SavedBlock final : Saved {
-  int micro_batch = 0;
-  SequenceContext* sequence = nullptr;
+  const MicroBatch* batch = nullptr;
   at::Tensor x_TH;             // the residual stream before the block; a leaf of the prologue's graph under `keep`
   std::vector<Stash> stashes;  // per step
 
   // Only under `keep`: the graphs of the prologue and of each step's partial.
   std::shared_ptr<WeightSlot> slot;
-  at::Tensor shared_leaf;
+  at::Tensor shared_TH;  // what the prologue gave
+  at::Tensor shared_NH;  // the same of all tokens: the leaf of the partials' graphs; without memory if it was gathered
   Edge prologue;
   std::vector<Edge> partials;
 };
 
+/// What the units need of all tokens, from the part that is held here.
+at::Tensor gather(const at::Tensor& part, const MicroBatch& batch) {
+  const at::NoGradGuard no_grad;
+  const CategoryScope scope(MemoryCategory::Workspace);
+  return batch.exchange.gather(part);
+}
+
 }  // namespace
 
-at::Tensor BlockDriver::forward(const at::Tensor& x_TH, int micro_batch, SequenceContext& sequence,
-                                std::unique_ptr<Saved>* saved) {
-  const std::unique_ptr<Trip> trip = flow_.begin(Direction::Forward, micro_batch);
+at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const MicroBatch& batch, std::unique_ptr<Saved>* saved) {
+  const std::unique_ptr<Trip> trip = flow_.begin(Direction::Forward, batch.index);
   auto slot = std::make_shared<WeightSlot>(WeightSlot{trip.get()});
   auto kept = std::make_unique<SavedBlock>();
-  kept->micro_batch = micro_batch;
-  kept->sequence = &sequence;
+  kept->batch = &batch;
   const bool keeps_graph = saved != nullptr && policy_.kind == StashPolicy::Kind::Keep;
   const bool keeps_values = saved != nullptr && policy_.kind != StashPolicy::Kind::Recompute;
   const CategoryScope scope(keeps_values ? MemoryCategory::Activations : MemoryCategory::Workspace);
   kept->x_TH = keeps_graph ? leaf_of(x_TH) : x_TH;
 
-  at::Tensor y_TH;
+  at::Tensor sum_NH;
   {
     const at::AutoGradMode grad_mode(keeps_graph);
     at::Tensor shared_TH = block_.prologue(kept->x_TH, WeightRefs(slot, 0));
     if (keeps_graph) {
       kept->prologue = edge_of(shared_TH);
-      shared_TH = leaf_of(shared_TH);
-      kept->shared_leaf = shared_TH;
+      shared_TH = shared_TH.detach();
     }
+    at::Tensor shared_NH = gather(shared_TH, batch);
+    const bool is_gathered = !shared_NH.is_same(shared_TH);
+    if (keeps_graph) {
+      kept->shared_TH = shared_TH;
+      kept->shared_NH = shared_NH = leaf_of(shared_NH);
+    }
+    shared_TH.reset();
     for (int step = 0; step < trip->num_steps(); ++step) {
       kept->stashes.emplace_back(saved != nullptr ? &policy_ : nullptr);
-      BlockContext context{sequence, kept->stashes.back()};
-      const at::Tensor partial_TH = block_.partial(shared_TH, trip->units(step), WeightRefs(slot, step), context);
-      if (keeps_graph) kept->partials.push_back(edge_of(partial_TH));
+      BlockContext context{batch.sequence, kept->stashes.back()};
+      const at::Tensor partial_NH = block_.partial(shared_NH, trip->units(step), WeightRefs(slot, step), context);
+      if (keeps_graph) kept->partials.push_back(edge_of(partial_NH));
       const at::NoGradGuard no_grad;
-      // The output is the next block's input, which every policy keeps.
-      const CategoryScope output_scope(saved != nullptr ? MemoryCategory::Activations : MemoryCategory::Workspace);
-      y_TH = step == 0 ? at::add(x_TH, partial_TH) : y_TH.add_(partial_TH);
+      sum_NH = step == 0 ? partial_NH.detach() : sum_NH.add_(partial_NH);
     }
+    // Kept whole it would cost as much as all tokens on every rank; backward gathers it again.
+    if (keeps_graph && is_gathered) release_memory(shared_NH);
   }
+  const at::Tensor sum_TH = batch.exchange.sum(std::move(sum_NH), trip->counts());
   slot->trip = nullptr;
+  // The output is the next block's input, which every policy keeps.
+  const CategoryScope output_scope(saved != nullptr ? MemoryCategory::Activations : MemoryCategory::Workspace);
+  at::Tensor y_TH = at::add(x_TH, sum_TH);
   if (saved != nullptr) {
     if (keeps_graph) kept->slot = std::move(slot);
     *saved = std::move(kept);
@@ -87,7 +103,8 @@ at::Tensor BlockDriver::forward(const at::Tensor& x_TH, int micro_batch, Sequenc
 at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH) {
   auto* kept = dynamic_cast<SavedBlock*>(saved.get());
   internal_check(kept != nullptr, "[parallel] backward of something that this driver did not save");
-  const std::unique_ptr<Trip> trip = flow_.begin(Direction::Backward, kept->micro_batch);
+  const MicroBatch& batch = *kept->batch;
+  const std::unique_ptr<Trip> trip = flow_.begin(Direction::Backward, batch.index);
   const bool has_graph = kept->slot != nullptr;
   if (!has_graph) {
     kept->slot = std::make_shared<WeightSlot>();
@@ -99,23 +116,29 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH)
     const at::AutoGradMode grad_mode(true);
     const at::Tensor shared_TH = block_.prologue(kept->x_TH, WeightRefs(kept->slot, 0));
     kept->prologue = edge_of(shared_TH);
-    kept->shared_leaf = leaf_of(shared_TH);
+    kept->shared_NH = leaf_of(gather(shared_TH.detach(), batch));
+  } else if (const at::Tensor again_NH = gather(kept->shared_TH, batch); !again_NH.is_same(kept->shared_TH)) {
+    restore_memory(kept->shared_NH, again_NH);
   }
-  at::Tensor dshared_TH;
+  kept->shared_TH.reset();
+  at::Tensor dy_NH = gather(dy_TH, batch);
+  at::Tensor dshared_NH;
   for (int step = 0; step < trip->num_steps(); ++step) {
     if (!has_graph) {
       const at::AutoGradMode grad_mode(true);
       kept->stashes[step].begin_recompute();
-      BlockContext context{*kept->sequence, kept->stashes[step]};
+      BlockContext context{batch.sequence, kept->stashes[step]};
       kept->partials.push_back(
-          edge_of(block_.partial(kept->shared_leaf, trip->units(step), WeightRefs(kept->slot, step), context)));
+          edge_of(block_.partial(kept->shared_NH, trip->units(step), WeightRefs(kept->slot, step), context)));
       kept->stashes[step] = Stash();  // the graph holds what it still needs
     }
-    const at::Tensor gradient = run_backward(kept->partials[step], dy_TH, kept->shared_leaf);
+    const at::Tensor gradient = run_backward(kept->partials[step], dy_NH, kept->shared_NH);
     kept->partials[step] = Edge();
-    dshared_TH = step == 0 ? gradient : dshared_TH.add_(gradient);
+    dshared_NH = step == 0 ? gradient : dshared_NH.add_(gradient);
   }
-  kept->shared_leaf.reset();
+  kept->shared_NH.reset();
+  dy_NH.reset();
+  const at::Tensor dshared_TH = batch.exchange.sum(std::move(dshared_NH), trip->counts());
   at::Tensor dx_TH = run_backward(kept->prologue, dshared_TH, kept->x_TH);
   kept->slot->trip = nullptr;
   return dx_TH.add_(dy_TH);

@@ -1,18 +1,26 @@
 #include "octavo/parallel/catalog.h"
 
+#include "octavo/parallel/local_exchange.h"
 #include "octavo/parallel/local_flow.h"
 #include "octavo/parallel/local_sequence.h"
+#include "octavo/parallel/tensor/tensor_exchange.h"
 
 namespace octavo {
 
 std::unique_ptr<Flow> make_flow(ParamStore& store, int block, const StashPolicy& stash) {
   // Kept values exist for all units at once anyway, so groups of units would save nothing.
   const bool keeps = stash.kind == StashPolicy::Kind::Keep;
-  return make_local_flow(store, block, keeps ? 1 : recommended_steps(store.table().blocks()[block]));
+  const int steps = keeps ? 1 : recommended_steps(store.table().blocks()[block], store.placement().shares[block]);
+  return make_local_flow(store, block, steps);
 }
 
 std::unique_ptr<SequenceContext> make_sequence(const ParamStore& store, const std::vector<std::int64_t>& lengths) {
   return make_local_sequence(lengths, store.weights().options());
+}
+
+std::unique_ptr<UnitExchange> make_exchange(RankGroups& groups, std::int64_t num_tokens) {
+  if (groups.tensor->size() == 1) return make_local_exchange();
+  return make_tensor_exchange(*groups.tensor, groups.layout.tensor_form, num_tokens);
 }
 
 }  // namespace octavo

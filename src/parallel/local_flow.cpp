@@ -17,9 +17,13 @@ class LocalTrip final : public Trip {
   int num_steps() const override { return num_steps_; }
 
   UnitRange units(int step) const override {
-    const Interval part = even_part(layout().num_units, num_steps_, step);
-    return {part.begin, part.end};
+    const Interval part = part_of(step), own = share().units;
+    const std::int64_t begin = std::min(own.end, own.begin + part.begin);
+    const std::int64_t end = std::min(own.end, own.begin + part.end);
+    return {begin, end, part.size() - (end - begin)};
   }
+
+  bool counts() const override { return share().counts(); }
 
   at::Tensor panel(int step, int panel) override { return rows_of(store_.weight(slab(panel)), step, panel); }
   at::Tensor common(int common) override { return store_.weight(common_slab(common)).select(0, 0); }
@@ -34,25 +38,29 @@ class LocalTrip final : public Trip {
   }
 
   at::Tensor look_up(int step, int panel_index, const at::Tensor& ids) override {
-    return ops::embedding_forward(ids, panel(step, panel_index));
+    return ops::embedding_forward(ids, panel(step, panel_index), units(step).begin, layout().num_units);
   }
   void add_rows(int step, int panel, const at::Tensor& ids, const at::Tensor& dx) override {
-    ops::embedding_backward_(rows_of(store_.gradient(slab(panel)), step, panel), ids, dx);
+    ops::embedding_backward_(rows_of(store_.gradient(slab(panel)), step, panel), ids, dx, units(step).begin);
   }
 
   void add_common(int common, const at::Tensor& gradient) override {
+    if (layout().commons[common].in_units && !counts()) return;
     ops::accumulate_(store_.gradient(common_slab(common)).select(0, 0), gradient);
   }
 
  private:
   const BlockLayout& layout() const { return store_.table().blocks()[block_]; }
+  const BlockShare& share() const { return store_.placement().shares[block_]; }
+  /// Of the units computed here.
+  Interval part_of(int step) const { return even_part(share().computed_units(), num_steps_, step); }
   int slab(int panel) const { return store_.table().panel_slab(block_, panel); }
   int common_slab(int common) const { return store_.table().common_slab(block_, common); }
 
   at::Tensor rows_of(const at::Tensor& whole, int step, int panel) const {
-    const std::int64_t rows_per_unit = layout().panels[panel].rows_per_unit();
-    const UnitRange range = units(step);
-    return whole.narrow(0, range.begin * rows_per_unit, range.size() * rows_per_unit);
+    const std::int64_t rows_per_unit = share().rows_per_unit(layout().panels[panel]);
+    const Interval part = part_of(step);
+    return whole.narrow(0, part.begin * rows_per_unit, part.size() * rows_per_unit);
   }
 
   ParamStore& store_;
@@ -77,18 +85,18 @@ std::unique_ptr<Flow> make_local_flow(ParamStore& store, int block, int num_step
   return std::make_unique<LocalFlow>(store, block, num_steps);
 }
 
-int recommended_steps(const BlockLayout& block) {
+int recommended_steps(const BlockLayout& block, const BlockShare& share) {
   constexpr std::int64_t kFewestFeatures = 512, kFewestQueryRows = 256, kMostSteps = 8;
   switch (block.kind) {
     case BlockKind::Embedding:
     case BlockKind::Head:
       return 1;
     case BlockKind::GatedMlp:
-      return static_cast<int>(std::clamp<std::int64_t>(block.num_units / kFewestFeatures, 1, kMostSteps));
+      return static_cast<int>(std::clamp<std::int64_t>(share.computed_units() / kFewestFeatures, 1, kMostSteps));
     case BlockKind::Attention: {
-      const std::int64_t rows = block.panels[attention_panels::kOut].rows_per_unit() * block.num_units;
-      return static_cast<int>(
-          std::clamp<std::int64_t>(rows / kFewestQueryRows, 1, std::min(kMostSteps, block.num_units)));
+      const std::int64_t units = share.computed_units();
+      const std::int64_t rows = share.rows_per_unit(block.panels[attention_panels::kOut]) * units;
+      return static_cast<int>(std::clamp<std::int64_t>(rows / kFewestQueryRows, 1, std::min(kMostSteps, units)));
     }
   }
   return 1;

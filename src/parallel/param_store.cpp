@@ -34,22 +34,33 @@ void assign(at::BFloat16& element, double value) {
   element = static_cast<float>(value);
 }
 
-/// Calls body(offset in `rows`, slab element) for the elements of checkpoint rows [first_row, ...).
+/// Calls body(offset in `rows`, slab element) for those elements of checkpoint rows [first_row, ...) that lie in
+/// `wanted` of the slab.
 template <class Body>
 void for_each_element(const Parameter& parameter, std::int64_t width, std::int64_t first_row, std::int64_t num_elements,
-                      const Body& body) {
+                      Interval wanted, const Body& body) {
   const std::int64_t columns = parameter.matrix_columns(), num_rows = num_elements / columns;
   if (!parameter.transposed) {
     for (std::int64_t r = 0; r < num_rows; ++r) {
       const std::int64_t element = parameter.slab_row(first_row + r) * width;
-      for (std::int64_t c = 0; c < columns; ++c) body(r * columns + c, element + c);
+      const Interval run = intersection(wanted, {element, element + columns});
+      for (std::int64_t i = run.begin; i < run.end; ++i) body(r * columns + i - element, i);
     }
     return;
   }
   for (std::int64_t c = 0; c < columns; ++c) {
     const std::int64_t element = parameter.slab_row(c) * width + first_row;
-    for (std::int64_t r = 0; r < num_rows; ++r) body(r * columns + c, element + r);
+    const Interval run = intersection(wanted, {element, element + num_rows});
+    for (std::int64_t i = run.begin; i < run.end; ++i) body((i - element) * columns + c, i);
   }
+}
+
+/// The elements of the slab that lie in `local` of this rank's memory.
+Interval slab_elements(const StoredPart& part, Interval local) {
+  const Interval both = intersection(part.local(), local);
+  if (both.empty()) return {};
+  const std::int64_t shift = part.elements.begin - part.local_offset;
+  return {both.begin + shift, both.end + shift};
 }
 
 }  // namespace
@@ -91,13 +102,9 @@ ParamStore::ParamStore(const ParamTable& table, Placement placement, ElementType
 }
 
 at::Tensor ParamStore::slab_view(const at::Tensor& flat, int slab) const {
-  for (const StoredPart& part : placement_.parts) {
-    if (part.slab != slab) continue;
-    const Slab& info = table_->slabs()[slab];
-    internal_check(part.elements.size() == info.elements(), "[parallel] " + info.name + " is not stored whole here");
-    return flat.narrow(0, part.local_offset, info.elements()).view({info.rows, info.width});
-  }
-  throw InternalError("[parallel] " + table_->slabs()[slab].name + " is not stored here");
+  const StoredSlab& stored = placement_.slabs[slab];
+  const std::int64_t width = table_->slabs()[slab].width;
+  return flat.narrow(0, stored.local_offset, stored.rows * width).view({stored.rows, width});
 }
 
 at::Tensor ParamStore::optimizer_view(const at::Tensor& flat, int i) const {
@@ -127,24 +134,20 @@ void ParamStore::scatter_rows(const Parameter& parameter, std::int64_t width, st
                               std::span<const double> rows) {
   for (const StoredPart& part : placement_.parts) {
     if (part.slab != parameter.slab) continue;
-    const auto for_each_stored = [&](const auto& body) {
-      for_each_element(parameter, width, first_row, rows.size(), [&](std::int64_t offset, std::int64_t element) {
-        if (element < part.elements.begin || element >= part.elements.end) return;
-        body(offset, part.local_offset + element - part.elements.begin);
-      });
-    };
+    const std::int64_t shift = part.local_offset - part.elements.begin;
     with_elements(weights_, [&](auto* weights) {
-      for_each_stored([&](std::int64_t offset, std::int64_t local) { assign(weights[local], rows[offset]); });
+      for_each_element(
+          parameter, width, first_row, rows.size(), part.elements,
+          [&](std::int64_t offset, std::int64_t element) { assign(weights[element + shift], rows[offset]); });
     });
     if (!masters_.defined()) continue;
     for (std::size_t i = 0; i < placement_.optimized.size(); ++i) {
-      const Interval interval = placement_.optimized[i];
-      if (intersection(interval, {part.local_offset, part.local_offset + part.elements.size()}).empty()) continue;
+      const Interval wanted = slab_elements(part, placement_.optimized[i]);
+      const std::int64_t master_shift = shift + optimizer_offsets_[i] - placement_.optimized[i].begin;
       with_elements(masters_, [&](auto* masters) {
-        for_each_stored([&](std::int64_t offset, std::int64_t local) {
-          if (local < interval.begin || local >= interval.end) return;
-          assign(masters[optimizer_offsets_[i] + local - interval.begin], rows[offset]);
-        });
+        for_each_element(
+            parameter, width, first_row, rows.size(), wanted,
+            [&](std::int64_t offset, std::int64_t element) { assign(masters[element + master_shift], rows[offset]); });
       });
     }
   }
@@ -155,13 +158,12 @@ void ParamStore::read_local(const at::Tensor& flat, const Parameter& parameter, 
   const std::int64_t width = table_->slabs()[parameter.slab].width;
   for (const StoredPart& part : placement_.parts) {
     if (part.slab != parameter.slab) continue;
-    const Interval wanted = intersection(local, {part.local_offset, part.local_offset + part.elements.size()});
-    if (wanted.empty()) continue;
+    const std::int64_t shift = part.local_offset - part.elements.begin;
     with_elements(flat, [&](const auto* elements) {
-      for_each_element(parameter, width, first_row, rows.size(), [&](std::int64_t offset, std::int64_t element) {
-        const std::int64_t index = part.local_offset + element - part.elements.begin;
-        if (index >= wanted.begin && index < wanted.end) rows[offset] = static_cast<double>(elements[index]);
-      });
+      for_each_element(parameter, width, first_row, rows.size(), slab_elements(part, local),
+                       [&](std::int64_t offset, std::int64_t element) {
+                         rows[offset] = static_cast<double>(elements[element + shift]);
+                       });
     });
   }
 }

@@ -77,7 +77,8 @@ NamedTensors forward_values(const ModelSource& model, const ReferenceBatch& batc
   run_session(session_options, [&](RankSession& session) {
     ParamStore store(table, place(table, options.layout, session.world.rank()), options.compute, at::kCPU, false);
     store.load(model.rows());
-    Decoder decoder(model.spec(), store, options.trainer.stash);
+    RankGroups groups(session.world, options.layout, store.placement());
+    Decoder decoder(model.spec(), store, groups, options.trainer.stash);
     TokenBatch tokens;
     std::vector<std::int64_t> ids;
     for (std::int64_t i = 0; i < batch.batch_size(); ++i) {
@@ -85,8 +86,8 @@ NamedTensors forward_values(const ModelSource& model, const ReferenceBatch& batc
       ids.insert(ids.end(), sequence.tokens.begin(), sequence.tokens.end());
       tokens.lengths.push_back(batch.sequence_length());
     }
-    tokens.ids_T = at::empty({static_cast<std::int64_t>(ids.size())}, at::kLong);
-    std::copy(ids.begin(), ids.end(), tokens.ids_T.data_ptr<std::int64_t>());
+    tokens.ids_N = at::empty({static_cast<std::int64_t>(ids.size())}, at::kLong);
+    std::copy(ids.begin(), ids.end(), tokens.ids_N.data_ptr<std::int64_t>());
     NamedTensors own;
     const auto add = [&](const std::string& name, const at::Tensor& value) {
       own.names.push_back(name);

@@ -2,8 +2,10 @@
 
 #include <ATen/ATen.h>
 
-#include <array>
-#include <atomic>
+#include <algorithm>
+#include <span>
+
+#include "octavo/parallel/row_reader.h"
 
 namespace octavo {
 namespace {
@@ -17,22 +19,40 @@ NamedTensors empty_tensors(const ParamTable& table) {
   return tensors;
 }
 
-/// Writes what this rank is primary for; ranks write disjoint elements, so they may do it at once.
-void collect(const ParamStore& store, const at::Tensor& flat, NamedTensors& into) {
+/// Brings everything to index 0 of the world. Collective.
+void collect(const ParamStore& store, StoredValues values, Communicator& world, NamedTensors& into) {
+  RowReader reader(store, world);
+  if (world.index() != 0) return reader.serve();
   for (std::size_t i = 0; i < into.names.size(); ++i) {
-    store.read_primary_rows(flat, store.table().parameters()[i], 0, into.values[i]);
+    reader.read(values, store.table().parameters()[i], 0, into.values[i]);
   }
+  reader.finish();
 }
 
-/// Whether this rank's weights are, bit for bit, the collected ones.
-bool equals(const ParamStore& store, const NamedTensors& collected) {
-  std::vector<double> own;
-  for (std::size_t i = 0; i < collected.names.size(); ++i) {
-    own = collected.values[i];
-    store.read_rows(store.weights(), store.table().parameters()[i], 0, own);
-    if (own != collected.values[i]) return false;
+/// Whether all ranks that hold an element hold the same bits of it. Collective.
+bool replicas_agree(const ParamStore& store, Communicator& world) {
+  bool agree = true;
+  for (const Parameter& parameter : store.table().parameters()) {
+    const at::Tensor expected = at::zeros({parameter.elements()}, at::kDouble);
+    const std::span<double> rows(expected.data_ptr<double>(), static_cast<std::size_t>(parameter.elements()));
+    store.read_primary_rows(store.weights(), parameter, 0, rows);
+    world.all_reduce(expected, Purpose::Control).wait();
+    std::vector<double> own(rows.begin(), rows.end());
+    store.read_rows(store.weights(), parameter, 0, own);
+    agree = agree && std::equal(own.begin(), own.end(), rows.begin());
   }
-  return true;
+  const at::Tensor differing = at::full({1}, agree ? 0 : 1, at::kLong);
+  world.all_reduce(differing, Purpose::Control).wait();
+  return differing.item<std::int64_t>() == 0;
+}
+
+std::vector<int> idle_ranks(const Layout& layout, const BatchSource& batches) {
+  std::vector<int> idle;
+  for (int rank = 0; rank < layout.world_size(); ++rank) {
+    const int data_index = layout.mesh.index(rank, Axis::Data);
+    if (sequences_of(layout, batches.batch_size(), data_index).empty()) idle.push_back(rank);
+  }
+  return idle;
 }
 
 }  // namespace
@@ -40,12 +60,7 @@ bool equals(const ParamStore& store, const NamedTensors& collected) {
 TrainingRun run_training(const ModelSource& model, const BatchSource& batches, const TrainingRunOptions& options,
                          bool same_batch) {
   const ParamTable table(model.spec());
-  TrainingRun run;
-  run.gradients = empty_tensors(table);
-  run.weights = empty_tensors(table);
-  std::atomic<bool> agree = true;
-  std::vector<char> idle(options.layout.world_size(), 0);
-
+  TrainingRun result;
   SessionOptions session_options = options.session;
   session_options.num_ranks = options.layout.world_size();
   run_session(session_options, [&](RankSession& session) {
@@ -53,32 +68,25 @@ TrainingRun run_training(const ModelSource& model, const BatchSource& batches, c
     ParamStore store(table, place(table, options.layout, rank), options.compute, at::kCPU, /*for_training=*/true);
     store.load(model.rows());
     Trainer trainer(model.spec(), options.layout, session.world, store, options.trainer);
-    const std::unique_ptr<Communicator> everyone = session.world.split(options.layout.mesh, kAllAxes);
-    std::vector<double> losses, norms;
+    Communicator& world = *trainer.groups().world;
+    TrainingRun run;
+    run.gradients = run.weights = empty_tensors(table);
     for (std::int64_t step = 0; step <= options.num_steps; ++step) {
       StepReport report = trainer.compute_gradients(batches, same_batch ? 0 : step);
       report.step = step;
       report.learning_rate = options.trainer.schedule.learning_rate(step);
-      losses.push_back(report.loss);
-      if (report.sequences_here == 0) idle[rank] = 1;
+      run.losses.push_back(report.loss);
       if (step == options.num_steps) break;
-      norms.push_back(report.gradient_norm);
-      if (step == 0) collect(store, store.gradients(), run.gradients);
+      run.gradient_norms.push_back(report.gradient_norm);
+      if (step == 0) collect(store, StoredValues::Gradients, world, run.gradients);
       trainer.apply_update(report);
     }
-    collect(store, store.weights(), run.weights);
-    everyone->barrier();
-    if (!equals(store, run.weights)) agree = false;
-    if (rank == 0) {
-      run.losses = losses;
-      run.gradient_norms = norms;
-    }
+    collect(store, StoredValues::Weights, world, run.weights);
+    run.replicas_agree = replicas_agree(store, world);
+    if (rank == 0) result = std::move(run);
   });
-  run.replicas_agree = agree;
-  for (int rank = 0; rank < options.layout.world_size(); ++rank) {
-    if (idle[rank]) run.idle_ranks.push_back(rank);
-  }
-  return run;
+  result.idle_ranks = idle_ranks(options.layout, batches);
+  return result;
 }
 
 }  // namespace octavo

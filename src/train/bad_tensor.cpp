@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "octavo/base/text.h"
 
 namespace octavo {
@@ -14,13 +16,22 @@ bool is_bad(const at::Tensor& tensor) {
 /// Whether the primary elements of a stored part hold a bad value.
 bool primary_is_bad(const ParamStore& store, const StoredPart& part) {
   for (const Interval& interval : store.placement().primary) {
-    const Interval both = intersection(interval, {part.local_offset, part.local_offset + part.elements.size()});
+    const Interval both = intersection(interval, {part.local().begin, part.local().end});
     if (!both.empty() && is_bad(store.gradients().narrow(0, both.begin, both.size()))) return true;
   }
   return false;
 }
 
 }  // namespace
+
+int first_index(Communicator& ranks, bool is_mine) {
+  const at::Tensor flags = at::zeros({ranks.size()}, at::kLong);
+  flags.data_ptr<std::int64_t>()[ranks.index()] = is_mine;
+  ranks.all_reduce(flags, Purpose::Control).wait();
+  const std::int64_t* begin = flags.const_data_ptr<std::int64_t>();
+  const std::int64_t* found = std::find(begin, begin + ranks.size(), 1);
+  return found == begin + ranks.size() ? -1 : static_cast<int>(found - begin);
+}
 
 std::string first_bad_weight(const ParamStore& store) {
   for (int slab = 0; slab < static_cast<int>(store.table().slabs().size()); ++slab) {
@@ -29,9 +40,10 @@ std::string first_bad_weight(const ParamStore& store) {
   return "";
 }
 
-std::string first_bad_tensor(Decoder& decoder, const ParamStore& store, const TokenBatch& batch) {
+std::string first_bad_tensor(Decoder& decoder, const ParamStore& store, Communicator& tensor, const TokenBatch& batch) {
   std::string found = first_bad_weight(store);
-  if (!found.empty()) return found;
+  const int holder = first_index(tensor, !found.empty());
+  if (holder >= 0) return holder == tensor.index() ? found : cat("weights of index ", holder, " of the tensor axis");
   const at::Tensor hidden = decoder.hidden(batch, [&](int block, const at::Tensor& x) {
     if (found.empty() && is_bad(x)) found = cat("the output of ", store.table().blocks()[block].name);
   });

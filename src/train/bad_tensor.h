@@ -7,11 +7,17 @@
 
 namespace octavo {
 
-/// All local; empty if every value is finite.
+/// The lowest index of `ranks` where `is_mine` holds; -1 if nowhere. Collective.
+int first_index(Communicator& ranks, bool is_mine);
+
+/// "the weights of layers.2.mlp.gate": the first that hold a value that is not finite; empty if none does. Local.
 std::string first_bad_weight(const ParamStore& store);
-/// The weights, then the residual stream block by block for `batch`, then the logits.
-std::string first_bad_tensor(Decoder& decoder, const ParamStore& store, const TokenBatch& batch);
-/// The gradients that this rank is primary for, in backward order: under ZeRO 1 the others are stale.
+
+/// The first weights, or else the first output of `batch`, that are not finite: the same text on all ranks of `tensor`,
+/// the ranks that work on it together. Collective over them.
+std::string first_bad_tensor(Decoder& decoder, const ParamStore& store, Communicator& tensor, const TokenBatch& batch);
+
+/// The last block in the order of the store (the first in backward) whose primary gradients are not finite. Local.
 std::string first_bad_gradient(const ParamStore& store);
 
 }  // namespace octavo

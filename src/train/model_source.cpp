@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "octavo/layout/initial_weights.h"
+#include "octavo/parallel/row_reader.h"
 
 namespace octavo {
 
@@ -29,12 +30,15 @@ ParamStore::RowSource ModelSource::rows() const {
   };
 }
 
-void save_model(const std::filesystem::path& folder, const ModelSource& source, const ParamStore& store) {
+void save_model(const std::filesystem::path& folder, const ModelSource& source, const ParamStore& store,
+                Communicator& world) {
+  RowReader reader(store, world);
+  if (world.index() != 0) return reader.serve();
   std::vector<double> rows;
   const auto read = [&](const ParameterSpec& wanted, std::int64_t first, std::span<float> out) {
     const Parameter& parameter = store.table().parameter(wanted.name);
     rows.resize(out.size());
-    store.read_rows(store.weights(), parameter, first / parameter.matrix_columns(), rows);
+    reader.read(StoredValues::Weights, parameter, first / parameter.matrix_columns(), rows);
     std::copy(rows.begin(), rows.end(), out.begin());
   };
   const bool narrow = store.compute_type() == ElementType::BFloat16;
@@ -42,6 +46,7 @@ void save_model(const std::filesystem::path& folder, const ModelSource& source, 
   options.type = narrow ? StorageType::BF16 : StorageType::F32;
   options.carry_from = source.folder();
   write_model_folder(folder, source.spec(), read, options);
+  reader.finish();
 }
 
 }  // namespace octavo

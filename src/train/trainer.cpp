@@ -3,18 +3,16 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/memory/account.h"
+#include "octavo/parallel/tensor/gradient_sums.h"
 #include "train/bad_tensor.h"
 
 namespace octavo {
 namespace {
-
-constexpr std::array kDataAxis = {Axis::Data};
 
 double read_scalar(const at::Tensor& scalar) {
   return scalar.is_meta() ? 0.0 : scalar.item<double>();
@@ -29,14 +27,12 @@ Interval first_part(Interval left, std::int64_t micro_batch) {
 
 Trainer::Trainer(const ModelSpec& model, const Layout& layout, World& world, ParamStore& store,
                  const TrainerConfig& config)
-    : layout_(layout),
-      world_(world),
+    : world_(world),
       store_(store),
       config_(config),
-      data_index_(layout.mesh.index(world.rank(), Axis::Data)),
-      data_(world.split(layout.mesh, kDataAxis)),
-      decoder_(model, store, config.stash),
-      reducer_(store, *data_, layout.zero, config.overlap),
+      groups_(world, layout, store.placement()),
+      decoder_(model, store, groups_, config.stash),
+      reducer_(store, *groups_.data, layout.zero, config.overlap),
       optimizer_(store, config.adamw) {
   if (config.micro_batch < 1) {
     throw UsageError(cat("[train] micro-batch ", config.micro_batch, ": a rank takes at least 1 sequence at once"));
@@ -44,19 +40,19 @@ Trainer::Trainer(const ModelSpec& model, const Layout& layout, World& world, Par
 }
 
 Interval Trainer::sequences_here(const BatchSource& batches) const {
-  return sequences_of(layout_, batches.batch_size(), data_index_);
+  return sequences_of(groups_.layout, batches.batch_size(), groups_.data->index());
 }
 
 TokenBatch Trainer::make_batch(const BatchSource& batches, std::int64_t step, Interval sequences) const {
   const CategoryScope scope(MemoryCategory::Data);
   const std::int64_t length = batches.sequence_length();
   TokenBatch batch;
-  batch.ids_T = at::empty({sequences.size() * length}, at::kLong);
-  batch.labels_T = at::empty({sequences.size() * length}, at::kLong);
+  batch.ids_N = at::empty({sequences.size() * length}, at::kLong);
+  batch.labels_N = at::empty({sequences.size() * length}, at::kLong);
   for (std::int64_t i = 0; i < sequences.size(); ++i) {
     const Sequence sequence = batches.sequence(step, sequences.begin + i);
-    std::copy(sequence.tokens.begin(), sequence.tokens.end(), batch.ids_T.data_ptr<std::int64_t>() + i * length);
-    std::copy(sequence.labels.begin(), sequence.labels.end(), batch.labels_T.data_ptr<std::int64_t>() + i * length);
+    std::copy(sequence.tokens.begin(), sequence.tokens.end(), batch.ids_N.data_ptr<std::int64_t>() + i * length);
+    std::copy(sequence.labels.begin(), sequence.labels.end(), batch.labels_N.data_ptr<std::int64_t>() + i * length);
     batch.lengths.push_back(length);
   }
   return batch;
@@ -90,13 +86,14 @@ StepReport Trainer::compute_gradients(const BatchSource& batches, std::int64_t s
     for (int block = decoder_.num_blocks() - 1; block >= 0; --block) reducer_.block_done(block);
   }
   reducer_.finish();
+  sum_partial_gradients(store_, groups_);
 
   at::Tensor sums = at::zeros({2}, at::TensorOptions().dtype(at::kDouble).device(store_.device()));
   if (!sums.is_meta()) {
-    sums.data_ptr<double>()[0] = local_loss;
+    sums.data_ptr<double>()[0] = speaks_for_tokens() ? local_loss : 0.0;
     sums.data_ptr<double>()[1] = optimizer_.primary_sum_of_squares();
   }
-  data_->all_reduce(sums, Purpose::Norm).wait();
+  groups_.world->all_reduce(sums, Purpose::Norm).wait();
   if (!sums.is_meta()) {
     report.loss = sums.data_ptr<double>()[0] * scale;
     report.gradient_norm = std::sqrt(sums.data_ptr<double>()[1]);
@@ -124,11 +121,12 @@ double Trainer::evaluate(const BatchSource& batches, std::int64_t num_steps) {
   for (std::int64_t step = 0; step < num_steps; ++step) {
     for (Interval part = first_part(here, config_.micro_batch); !part.empty();
          part = first_part({part.end, here.end}, config_.micro_batch)) {
-      sums.select(0, 0).add_(decoder_.loss(make_batch(batches, step, part)));
+      const at::Tensor loss = decoder_.loss(make_batch(batches, step, part));
+      if (speaks_for_tokens()) sums.select(0, 0).add_(loss);
     }
-    if (data_index_ == 0) sums.select(0, 1).add_(static_cast<double>(batches.num_labels(step)));
+    if (groups_.world->index() == 0) sums.select(0, 1).add_(static_cast<double>(batches.num_labels(step)));
   }
-  data_->all_reduce(sums, Purpose::Loss).wait();
+  groups_.world->all_reduce(sums, Purpose::Loss).wait();
   if (sums.is_meta()) return 0;
   const double loss = sums.data_ptr<double>()[0] / sums.data_ptr<double>()[1];
   if (sums.data_ptr<double>()[1] == 0) throw UsageError("[train] evaluation: no token has a label");
@@ -147,21 +145,24 @@ void Trainer::check_weights() const {
 
 void Trainer::check_finite(const StepReport& report, double local_loss, const BatchSource& batches) {
   if (std::isfinite(report.loss) && std::isfinite(report.gradient_norm)) return;
-  // The first rank that has the fault speaks; the others wait until its error ends them.
   const bool loss_is_bad = !std::isfinite(report.loss);
   const bool is_mine = loss_is_bad ? !std::isfinite(local_loss) : !std::isfinite(optimizer_.primary_sum_of_squares());
-  at::Tensor faults = at::zeros({data_->size()}, at::kLong);
-  faults.data_ptr<std::int64_t>()[data_->index()] = is_mine;
-  data_->all_reduce(faults, Purpose::Control).wait();
-  const std::int64_t* fault = faults.const_data_ptr<std::int64_t>();
-  const std::int64_t speaker = std::find(fault, fault + data_->size(), 1) - fault;
-  if (speaker < data_->size() && speaker != data_->index()) data_->barrier();
-  std::string culprit = loss_is_bad ? "" : first_bad_gradient(store_);
-  const Interval here = sequences_here(batches);
-  for (Interval part = first_part(here, config_.micro_batch); loss_is_bad && culprit.empty() && !part.empty();
-       part = first_part({part.end, here.end}, config_.micro_batch)) {
-    culprit = first_bad_tensor(decoder_, store_, make_batch(batches, report.step, part));
+  const int speaker = first_index(*groups_.world, is_mine);
+  const bool is_speaker = speaker == groups_.world->index();
+  std::string culprit;
+  if (!loss_is_bad) {
+    if (is_speaker) culprit = first_bad_gradient(store_);
+  } else {
+    // The ranks that work on the speaker's tokens look together; the others wait until its error ends them.
+    const int data_index = groups_.layout.mesh.index(std::max(speaker, 0), Axis::Data);
+    const Interval here = sequences_here(batches);
+    for (Interval part = first_part(here, config_.micro_batch);
+         data_index == groups_.data->index() && culprit.empty() && !part.empty();
+         part = first_part({part.end, here.end}, config_.micro_batch)) {
+      culprit = first_bad_tensor(decoder_, store_, *groups_.tensor, make_batch(batches, report.step, part));
+    }
   }
+  if (speaker >= 0 && !is_speaker) groups_.world->barrier();
   if (culprit.empty()) culprit = "none found (a sum overflows)";
   throw CheckFailed(cat("[train] step ", report.step, ", rank ", world_.rank(), ": the ",
                         loss_is_bad ? cat("loss is ", local_loss) : cat("gradient norm is ", report.gradient_norm),

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "octavo/base/error.h"
+#include "octavo/parallel/local_exchange.h"
 #include "octavo/parallel/local_flow.h"
 
 using namespace octavo;
@@ -36,6 +37,11 @@ struct Model {
   ParamStore store;
 };
 
+/// A rank that holds everything.
+std::unique_ptr<UnitExchange> alone() {
+  return make_local_exchange();
+}
+
 at::Tensor inputs(std::int64_t tokens) {
   return at::cos(at::arange(tokens * kHidden, at::kDouble) * 0.37).view({tokens, kHidden});
 }
@@ -54,23 +60,23 @@ TEST_CASE("the head's loss is the cross-entropy of its logits, over any chunks o
     Model whole_model;
     const int block = static_cast<int>(whole_model.table.blocks().size()) - 1;
     const at::Tensor x = inputs(tokens), labels = labels_for(tokens);
-    const Head head(1e-5);
+    const Head head(kVocabulary, 1e-5);
     const auto trip = whole_model.trip(block);
-    const Head::Result whole = head.loss_and_gradient(x, labels, 0.25, *trip);
-    const at::Tensor log_p = at::log_softmax(head.logits(head.final_norm(x, *trip), *trip), 1);
+    const Head::Result whole = head.loss_and_gradient(x, labels, 0.25, *trip, *alone());
+    const at::Tensor log_p = at::log_softmax(head.logits(head.final_norm(x, *trip), *trip, *alone()), 1);
     double expected = 0;
     for (std::int64_t t = 0; t < tokens; ++t) {
       const std::int64_t label = labels[t].item<std::int64_t>();
       if (label >= 0) expected -= log_p[t][label].item<double>();
     }
     CHECK(whole.loss_sum.item<double>() == doctest::Approx(expected).epsilon(1e-12));
-    CHECK(head.loss(x, labels, *trip).loss_sum.item<double>() == doctest::Approx(expected).epsilon(1e-12));
+    CHECK(head.loss(x, labels, *trip, *alone()).loss_sum.item<double>() == doctest::Approx(expected).epsilon(1e-12));
     for (const std::int64_t chunk : {1, 2, 4}) {
       CAPTURE(tokens);
       CAPTURE(chunk);
       Model model;
-      const Head::Result parts =
-          Head(1e-5, {.logit_bytes = 1, .fewest_tokens = chunk}).loss_and_gradient(x, labels, 0.25, *model.trip(block));
+      const Head::Result parts = Head(kVocabulary, 1e-5, {.logit_bytes = 1, .fewest_tokens = chunk})
+                                     .loss_and_gradient(x, labels, 0.25, *model.trip(block), *alone());
       CHECK(parts.loss_sum.item<double>() == doctest::Approx(expected).epsilon(1e-12));
       CHECK(at::allclose(parts.dx_TH, whole.dx_TH, 1e-12, 1e-12));
       CHECK(at::allclose(model.store.gradients(), whole_model.store.gradients(), 1e-12, 1e-12));
@@ -83,8 +89,8 @@ TEST_CASE("a label beyond the vocabulary is refused, not lost") {
   Model model;
   const int block = static_cast<int>(model.table.blocks().size()) - 1;
   const at::Tensor labels = at::full({3}, kVocabulary, at::kLong);
-  CHECK_THROWS_WITH_AS(Head(1e-5).loss(inputs(3), labels, *model.trip(block)), doctest::Contains("label 23"),
-                       UsageError);
+  CHECK_THROWS_WITH_AS(Head(kVocabulary, 1e-5).loss(inputs(3), labels, *model.trip(block), *alone()),
+                       doctest::Contains("label 23"), UsageError);
 }
 
 TEST_CASE("the embedding's gradient adds up over the tokens that share a row") {
@@ -92,10 +98,10 @@ TEST_CASE("the embedding's gradient adds up over the tokens that share a row") {
   Model model;
   const auto trip = model.trip(0);
   const at::Tensor ids = at::arange(6, at::kLong).remainder(2);
-  const at::Tensor x = embed(ids, *trip);
+  const at::Tensor x = embed(ids, *trip, *alone());
   CHECK(at::equal(x.select(0, 0), x.select(0, 4)));
   CHECK_FALSE(at::equal(x.select(0, 0), x.select(0, 1)));
-  embed_backward(ids, at::ones({6, kHidden}, at::kDouble), *trip);
+  embed_backward(ids, at::ones({6, kHidden}, at::kDouble), *trip, *alone());
   const at::Tensor gradient = model.store.gradient(model.table.panel_slab(0, 0));
   CHECK((gradient.narrow(0, 0, 2) == 3).all().item<bool>());
   CHECK((gradient.narrow(0, 2, kVocabulary - 2) == 0).all().item<bool>());
@@ -105,7 +111,8 @@ TEST_CASE("no tokens have no loss and no gradient") {
   const at::NoGradGuard no_grad;
   Model model;
   const int block = static_cast<int>(model.table.blocks().size()) - 1;
-  const Head::Result result = Head(1e-5).loss_and_gradient(inputs(0), labels_for(0), 1.0, *model.trip(block));
+  const Head::Result result =
+      Head(kVocabulary, 1e-5).loss_and_gradient(inputs(0), labels_for(0), 1.0, *model.trip(block), *alone());
   CHECK(result.loss_sum.item<double>() == 0);
   CHECK(result.dx_TH.size(0) == 0);
   CHECK((model.store.gradients() == 0).all().item<bool>());

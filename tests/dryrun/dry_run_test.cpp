@@ -98,6 +98,18 @@ TEST_CASE("a meta run of a step has the peak and the ledger that the real step h
   }
 }
 
+TEST_CASE("tensor-parallel ranks have the peak and the ledger of their meta run, in every form") {
+  const ModelSpec a = shape(512, 8, 2048, 2), b = shape(1024, 16, 4096, 1);
+  for (const char* stash : {"keep", "recompute"}) {
+    check_equal(a, "tensor=2", stash, ElementType::Float32, 1, 512);
+    check_equal(a, "tensor=2:scatter", stash, ElementType::Float32, 1, 511);
+    check_equal(b, "tensor=4:scatter", stash, ElementType::Float32, 1, 256);
+    check_equal(b, "tensor=3:pad", stash, ElementType::Float32, 1, 256);
+    check_equal(a, "tensor=8:replicate", stash, ElementType::Float32, 1, 128);
+    check_equal(a, "data=2:zero1 tensor=2:scatter", stash, ElementType::BFloat16, 2, 128);
+  }
+}
+
 TEST_CASE("an idle rank's meta run has its peak too") {
   check_equal(shape(512, 8, 2048, 1), "data=3", "keep", ElementType::Float32, 2, 128);
 }
@@ -108,6 +120,10 @@ TEST_CASE("shapes A and B at full length have the peak of their meta run" *
     for (const std::int64_t length : {512, 2048, 8192}) {
       check_equal(shape(512, 8, 2048, 8), "data=2", stash, ElementType::Float32, 2, length);
       check_equal(shape(1024, 16, 4096, 4), "data=2:zero1", stash, ElementType::Float32, 2, length);
+      for (const char* layout : {"tensor=2", "tensor=2:scatter"}) {
+        check_equal(shape(512, 8, 2048, 8), layout, stash, ElementType::Float32, 1, length);
+        check_equal(shape(1024, 16, 4096, 4), layout, stash, ElementType::Float32, 1, length);
+      }
     }
   }
 }

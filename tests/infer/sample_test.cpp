@@ -8,6 +8,7 @@
 
 #include "octavo/base/error.h"
 #include "octavo/checkpoint/safetensors.h"
+#include "octavo/comm/record/record_world.h"
 #include "octavo/train/model_source.h"
 
 using namespace octavo;
@@ -32,6 +33,8 @@ struct Model {
   ModelSource source;
   ParamTable table;
   ParamStore store;
+  std::unique_ptr<World> world = make_record_world(0, 1);
+  RankGroups groups{*world, {}, store.placement()};
 };
 
 }  // namespace
@@ -42,7 +45,7 @@ TEST_CASE("the most likely continuation is the one that transformers finds") {
     CAPTURE(name);
     const std::string folder = std::string("tests/data/cases/") + name;
     Model model(folder);
-    Decoder decoder(model.source.spec(), model.store, {});
+    Decoder decoder(model.source.spec(), model.store, model.groups, {});
     const SafetensorsFile reference(folder + "/reference.safetensors");
     const std::vector<std::int64_t> prompt = read_ids(reference, "prompt_ids"),
                                     expected = read_ids(reference, "generated");
@@ -54,7 +57,7 @@ TEST_CASE("the most likely continuation is the one that transformers finds") {
 TEST_CASE("a drawn sample depends on the seed and on nothing else") {
   const at::NoGradGuard no_grad;
   Model model("tests/data/cases/qwen3");
-  Decoder decoder(model.source.spec(), model.store, {});
+  Decoder decoder(model.source.spec(), model.store, model.groups, {});
   const auto draw = [&](std::uint64_t seed) {
     return sample(decoder, {1, 2, 3}, {.num_tokens = 12, .temperature = 1.5, .seed = seed, .max_context = 8});
   };
@@ -65,7 +68,7 @@ TEST_CASE("a drawn sample depends on the seed and on nothing else") {
 TEST_CASE("an empty prompt and an id outside the vocabulary are refused") {
   const at::NoGradGuard no_grad;
   Model model("tests/data/cases/qwen3");
-  Decoder decoder(model.source.spec(), model.store, {});
+  Decoder decoder(model.source.spec(), model.store, model.groups, {});
   CHECK_THROWS_AS(sample(decoder, {}, {}), UsageError);
   CHECK_THROWS_WITH_AS(sample(decoder, {512}, {}), doctest::Contains("id 512"), UsageError);
 }

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "octavo/comm/record/record_world.h"
+
 using namespace octavo;
 
 namespace {
@@ -31,14 +33,16 @@ struct Model {
   ModelSpec model;
   ParamTable table;
   ParamStore store;
+  std::unique_ptr<World> world = make_record_world(0, 1);
+  RankGroups groups{*world, {}, store.placement()};
 };
 
 TokenBatch batch_of(const std::vector<std::int64_t>& lengths) {
   TokenBatch batch;
   std::int64_t tokens = 0;
   for (const std::int64_t length : lengths) tokens += length;
-  batch.ids_T = at::arange(tokens, at::kLong).mul(5).remainder(17);
-  batch.labels_T = at::arange(tokens, at::kLong).mul(3).remainder(17);
+  batch.ids_N = at::arange(tokens, at::kLong).mul(5).remainder(17);
+  batch.labels_N = at::arange(tokens, at::kLong).mul(3).remainder(17);
   batch.lengths = lengths;
   return batch;
 }
@@ -48,7 +52,7 @@ TokenBatch batch_of(const std::vector<std::int64_t>& lengths) {
 TEST_CASE("blocks are reported once each, from the head to the embedding") {
   const at::NoGradGuard no_grad;
   Model model(true);
-  Decoder decoder(model.model, model.store, {});
+  Decoder decoder(model.model, model.store, model.groups, {});
   std::vector<int> done;
   decoder.forward_backward(batch_of({4, 3}), 0, 1.0, [&](int block) { done.push_back(block); });
   CHECK(done == std::vector<int>{5, 4, 3, 2, 1, 0});
@@ -58,7 +62,7 @@ TEST_CASE("a batch without tokens passes through, forward and backward") {
   const at::NoGradGuard no_grad;
   for (const char* stash : {"keep", "recompute", "attention"}) {
     Model model(false);
-    Decoder decoder(model.model, model.store, parse_stash_policy(stash));
+    Decoder decoder(model.model, model.store, model.groups, parse_stash_policy(stash));
     int done = 0;
     const at::Tensor loss = decoder.forward_backward(batch_of({}), 0, 1.0, [&](int) { ++done; });
     CHECK(loss.item<double>() == 0);
@@ -70,9 +74,9 @@ TEST_CASE("a batch without tokens passes through, forward and backward") {
 TEST_CASE("sequences of one batch do not see each other") {
   const at::NoGradGuard no_grad;
   Model model(false);
-  Decoder decoder(model.model, model.store, {});
+  Decoder decoder(model.model, model.store, model.groups, {});
   TokenBatch both = batch_of({4, 3}), changed = batch_of({4, 3});
-  changed.ids_T.narrow(0, 0, 4).fill_(1);
+  changed.ids_N.narrow(0, 0, 4).fill_(1);
   const at::Tensor a = decoder.hidden(both), b = decoder.hidden(changed);
   CHECK(at::equal(a.narrow(0, 4, 3), b.narrow(0, 4, 3)));
   CHECK_FALSE(at::equal(a.narrow(0, 0, 4), b.narrow(0, 0, 4)));
@@ -81,16 +85,16 @@ TEST_CASE("sequences of one batch do not see each other") {
 TEST_CASE("a token does not see what follows it") {
   const at::NoGradGuard no_grad;
   Model model(true);
-  Decoder decoder(model.model, model.store, {});
+  Decoder decoder(model.model, model.store, model.groups, {});
   TokenBatch batch = batch_of({9}), changed = batch_of({9});
-  changed.ids_T.narrow(0, 6, 3).fill_(2);
+  changed.ids_N.narrow(0, 6, 3).fill_(2);
   CHECK(at::allclose(decoder.hidden(batch).narrow(0, 0, 6), decoder.hidden(changed).narrow(0, 0, 6), 0, 1e-14));
 }
 
 TEST_CASE("the gradient of a tied matrix is that of both its uses") {
   const at::NoGradGuard no_grad;
   Model model(true);
-  Decoder decoder(model.model, model.store, {});
+  Decoder decoder(model.model, model.store, model.groups, {});
   const TokenBatch batch = batch_of({5});
   decoder.forward_backward(batch, 0, 1.0, [](int) {});
   at::Tensor weight = model.store.weight(model.table.panel_slab(0, 0)).view({-1});

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "octavo/models/catalog.h"
+#include "octavo/parallel/local_exchange.h"
 #include "octavo/parallel/local_flow.h"
 #include "octavo/parallel/local_sequence.h"
 
@@ -52,12 +53,14 @@ Outcome run_block(int block, int steps, const std::string& stash, const std::vec
   std::int64_t tokens = 0;
   for (const std::int64_t length : lengths) tokens += length;
   const auto sequence = make_local_sequence(lengths, layer.store.weights().options());
+  const auto exchange = make_local_exchange();
+  const MicroBatch batch{0, *sequence, *exchange};
   const at::Tensor x = at::sin(at::arange(tokens * 16, at::kDouble) * 0.7).view({tokens, 16});
   const at::Tensor dy = at::cos(at::arange(tokens * 16, at::kDouble) * 0.3).view({tokens, 16});
   std::unique_ptr<Saved> saved;
   Outcome outcome;
-  outcome.y = driver.forward(x, 0, *sequence, &saved);
-  CHECK(at::allclose(driver.forward(x, 0, *sequence, nullptr), outcome.y, 1e-13, 1e-13));
+  outcome.y = driver.forward(x, batch, &saved);
+  CHECK(at::allclose(driver.forward(x, batch, nullptr), outcome.y, 1e-13, 1e-13));
   outcome.dx = driver.backward(std::move(saved), dy.clone());
   outcome.gradients = layer.store.gradients();
   return outcome;
@@ -94,13 +97,15 @@ TEST_CASE("the gradient of the input is that of finite differences") {
   Layer layer;
   const StashPolicy keep;
   const auto sequence = make_local_sequence({5}, layer.store.weights().options());
+  const auto exchange = make_local_exchange();
+  const MicroBatch batch{0, *sequence, *exchange};
   const at::Tensor x = at::sin(at::arange(80, at::kDouble) * 0.7).view({5, 16});
   const at::Tensor dy = at::cos(at::arange(80, at::kDouble) * 0.3).view({5, 16});
   for (const int block : {1, 2}) {
     const auto flow = make_local_flow(layer.store, block, 2);
     BlockDriver driver(*layer.blocks[block - 1], *flow, keep);
     std::unique_ptr<Saved> saved;
-    driver.forward(x, 0, *sequence, &saved);
+    driver.forward(x, batch, &saved);
     const at::Tensor dx = driver.backward(std::move(saved), dy.clone());
     for (const int element : {0, 17, 42, 79}) {
       constexpr double kStep = 1e-6;
@@ -108,7 +113,7 @@ TEST_CASE("the gradient of the input is that of finite differences") {
       up.view({-1}).select(0, element).add_(kStep);
       down.view({-1}).select(0, element).sub_(kStep);
       const at::Tensor difference =
-          (driver.forward(up, 0, *sequence, nullptr) - driver.forward(down, 0, *sequence, nullptr)) / (2 * kStep);
+          (driver.forward(up, batch, nullptr) - driver.forward(down, batch, nullptr)) / (2 * kStep);
       CHECK((difference * dy).sum().item<double>() ==
             doctest::Approx(dx.view({-1}).select(0, element).item<double>()).epsilon(1e-6));
     }

@@ -53,7 +53,8 @@ TEST_CASE("gradients are summed over the data axis, bucket by bucket, step after
 
 TEST_CASE("under ZeRO 1 each rank gets the sums of its primary intervals, and gathers what the others updated") {
   reduce_on("data=3:zero1", 3000, true, [](World& world, ParamStore& store, GradientReducer& reducer) {
-    for (const Interval& own : store.placement().primary) {
+    for (const Bucket& each : store.placement().buckets) {
+      const Interval own = each.shard;
       CHECK((store.gradients().narrow(0, own.begin, own.size()) == 6).all().item<bool>());
       store.weights().narrow(0, own.begin, own.size()).fill_(10 + world.rank());
     }

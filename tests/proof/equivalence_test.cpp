@@ -39,7 +39,8 @@ void check_proof(const std::string& config, const std::string& layout, ElementTy
   const ProofReport report = prove_equivalence(model, batches, options, &run);
   INFO(report.to_string());
   CHECK(report.passed());
-  const int idle = std::max<int>(0, options.layout.world_size() - static_cast<int>(batch));
+  const int degree = options.layout.mesh.size(Axis::Data);
+  const int idle = std::max<int>(0, degree - static_cast<int>(batch)) * options.layout.world_size() / degree;
   CHECK(static_cast<int>(run.idle_ranks.size()) == idle);
 }
 
@@ -56,6 +57,54 @@ TEST_CASE("N data-parallel ranks compute what one computes: loss, gradients, nor
       }
     }
   }
+}
+
+TEST_CASE("N tensor-parallel ranks compute what one computes, in both forms") {
+  for (const char* form : {"", ":scatter"}) {
+    for (const char* stash : {"keep", "recompute"}) {
+      for (const int degree : {2, 4, 8}) {
+        const std::string layout = cat("tensor=", degree, form);
+        // 13 tokens a sequence: they do not divide among the ranks.
+        check_proof(config_text("llama", 8, 8, false, 64), layout, ElementType::Float64, stash, 3, 2);
+        check_proof(config_text("qwen3", 16, 8, true, 64), layout, ElementType::Float64, stash, 1, 1);
+      }
+      check_proof(config_text("llama", 6, 3, false, 63, 39), cat("tensor=3", form), ElementType::Float32, stash, 3, 1);
+      check_proof(config_text("qwen3", 12, 6, false, 66, 42), cat("tensor=6", form), ElementType::Float64, stash, 2, 2);
+    }
+  }
+}
+
+TEST_CASE("what tensor parallelism does not divide is replicated or padded, and the numbers stay the same") {
+  for (const char* misfit : {":replicate", ":pad", ":scatter:replicate", ":scatter:pad"}) {
+    for (const int degree : {2, 3, 4, 6, 8}) {
+      const std::string layout = cat("tensor=", degree, misfit);
+      // Two KV heads of three query heads; an odd vocabulary; features that most degrees do not divide.
+      check_proof(config_text("llama", 6, 2, false), layout, ElementType::Float64, "keep", 3, 2);
+      check_proof(config_text("qwen3", 4, 2, true, 61, 37), layout, ElementType::Float64, "recompute", 2, 1);
+    }
+  }
+}
+
+TEST_CASE("tensor parallelism composes with data parallelism and ZeRO 1") {
+  for (const char* layout : {"data=2 tensor=2", "tensor=2:scatter data=2:zero1", "data=2:zero1 tensor=4:replicate",
+                             "data=3:zero1 tensor=2:scatter:pad", "tensor=4:replicate:scatter data=2"}) {
+    check_proof(config_text("llama", 8, 2, false, 64), layout, ElementType::Float64, "keep", 3, 1);
+    check_proof(config_text("qwen3", 8, 4, true, 64), layout, ElementType::Float64, "recompute", 2, 2);
+  }
+}
+
+TEST_CASE("a sequence of one token goes through every form") {
+  for (const char* layout : {"tensor=4", "tensor=4:scatter", "data=2 tensor=2:scatter"}) {
+    check_proof(config_text("llama", 4, 4, false, 64), layout, ElementType::Float64, "keep", 1, 1, 1);
+  }
+}
+
+TEST_CASE("a degree that does not divide is refused before anything runs") {
+  const ConfigFile file(config_text("llama", 6, 2, false));
+  const ModelSource model(file.path(), 3);
+  const RandomBatches batches({model.spec().vocab_size, 19, 4, 5});
+  CHECK_THROWS_WITH_AS(run_training(model, batches, options_for("tensor=2", ElementType::Float64, "keep"), false),
+                       doctest::Contains("61 vocabulary rows over tensor=2"), UsageError);
 }
 
 TEST_CASE("every stash policy gives the same numbers") {

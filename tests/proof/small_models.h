@@ -11,11 +11,14 @@
 
 namespace octavo::testing {
 
-inline std::string config_text(const std::string& model_type, int heads, int kv_heads, bool tied) {
-  return R"({"model_type": ")" + model_type + R"(", "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+inline std::string config_text(const std::string& model_type, int heads, int kv_heads, bool tied, int vocab_size = 61,
+                               int features = 40) {
+  return R"({"model_type": ")" + model_type + R"(", "hidden_size": 24, "intermediate_size": )" +
+         std::to_string(features) + R"(, "num_hidden_layers": 2,
     "num_attention_heads": )" +
          std::to_string(heads) + R"(, "num_key_value_heads": )" + std::to_string(kv_heads) + R"(,
-    "head_dim": 8, "vocab_size": 61, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
+    "head_dim": 8, "vocab_size": )" +
+         std::to_string(vocab_size) + R"(, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
     "max_position_embeddings": 64, "initializer_range": 0.2, "tie_word_embeddings": )" +
          (tied ? "true" : "false") + "}";
 }

@@ -13,11 +13,6 @@
 
 namespace octavo {
 
-struct UnitRange {
-  std::int64_t begin, end;  // [begin, end) of the block's units
-  std::int64_t size() const { return end - begin; }
-};
-
 struct BlockContext {
   SequenceContext& sequence;
   Stash& stash;

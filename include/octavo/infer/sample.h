@@ -15,7 +15,8 @@ struct SampleOptions {
   std::int64_t max_context = 0;  // only so many last tokens are seen; 0: all
 };
 
-/// `prompt` (at least one id) followed by num_tokens more. Local: every rank computes the same.
+/// `prompt` (at least one id) followed by num_tokens more. Collective over the ranks that share the decoder's units;
+/// each gets the same tokens.
 std::vector<std::int64_t> sample(Decoder& decoder, std::vector<std::int64_t> prompt, const SampleOptions& options);
 
 }  // namespace octavo

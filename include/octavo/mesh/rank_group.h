@@ -21,7 +21,7 @@ struct RankGroup {
 RankGroup rank_group(const DeviceMesh& mesh, int rank, std::span<const Axis> axes);
 
 /// The `size` neighbours along `axis` that `rank` is among: indices [k * size, (k + 1) * size) for some k, named
-/// "tensor/size". Throws InternalError unless size divides the axis.
+/// "tensor/4" for size 4, or "tensor" if they are the whole axis. Throws InternalError unless size divides the axis.
 RankGroup neighbour_group(const DeviceMesh& mesh, int rank, Axis axis, int size);
 
 }  // namespace octavo

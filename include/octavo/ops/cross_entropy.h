@@ -1,5 +1,5 @@
 // Cross-entropy whose logits never exist whole: blocks of vocabulary rows merge online into a log-sum-exp per token.
-// Letters: T tokens, B vocabulary rows of one block.
+// Letters: T tokens, B vocabulary rows of one block, R states of different rows.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,6 +21,10 @@ VocabularyMerge vocabulary_merge_begin(std::int64_t num_tokens, at::ScalarType d
 /// ignored (may be undefined when logits are meta). Local.
 void vocabulary_merge_block(VocabularyMerge& state, const at::Tensor& logits, const at::Tensor& labels,
                             std::int64_t first_row);
+
+/// `state` becomes the merge of states [R, 2, T], each log-sum-exp and picked logit; states without any row are -inf
+/// and 0. The order of the sums is that of R. Local.
+void vocabulary_merge_states(VocabularyMerge& state, const at::Tensor& states_R2T);
 
 /// Turns logits [T, B] in place into their gradient: scale * (softmax - onehot) for labelled tokens, 0 for ignored
 /// ones.

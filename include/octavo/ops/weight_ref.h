@@ -4,24 +4,39 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
 
 namespace octavo {
+
+/// Units [begin, end) of a block, and behind them units of zeros that belong to no parameter.
+struct UnitRange {
+  std::int64_t begin, end;
+  std::int64_t num_padded = 0;
+
+  std::int64_t num_real() const { return end - begin; }
+  std::int64_t size() const { return num_real() + num_padded; }
+};
 
 /// Where the weights of one block are during one pass over it, and where their gradients go. Implemented by flows.
 class WeightTrip {
  public:
   virtual ~WeightTrip() = default;
+  virtual UnitRange units(int step) const = 0;
+  /// Whether the partial sums made with these weights count; if not, another rank makes the same.
+  virtual bool counts() const = 0;
   /// This step's rows of panel `panel`: [rows, width], compute dtype. Valid until the step is over.
   virtual at::Tensor panel(int step, int panel) = 0;
   /// The common vector `common`: [size], compute dtype.
   virtual at::Tensor common(int common) = 0;
   /// Adds the product a^T b to the gradient of this step's rows of `panel`: a [T, rows], b [T, width].
   virtual void add_product(int step, int panel, const at::Tensor& a, const at::Tensor& b) = 0;
-  /// The rows of panel `panel` for ids [T] (int64, CPU): [T, width]; and the way back, gradient rows += dx [T, width].
+  /// The rows of panel `panel` for ids [T] (int64, CPU): [T, width], zeros for ids of other units; and the way back,
+  /// gradient rows += dx [T, width].
   virtual at::Tensor look_up(int step, int panel, const at::Tensor& ids) = 0;
   virtual void add_rows(int step, int panel, const at::Tensor& ids, const at::Tensor& dx) = 0;
-  /// Adds `gradient` [size] (sum dtype) to that of the common vector.
+  /// Adds `gradient` [size] (sum dtype) to that of the common vector. Of ranks that compute the same inside their units
+  /// one counts.
   virtual void add_common(int common, const at::Tensor& gradient) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Which flow and which token exchange a layout gives to a block: the one place where axes are chosen.
+// Which flow and which exchanges a layout gives to a block: the one place where axes are chosen.
 #pragma once
 
 #include <memory>
@@ -7,13 +7,17 @@
 #include "octavo/blocks/context.h"
 #include "octavo/parallel/flow.h"
 #include "octavo/parallel/param_store.h"
+#include "octavo/parallel/rank_groups.h"
 
 namespace octavo {
 
 /// The flow for block `block`, in steps that suit what `stash` keeps. The store must outlive it.
 std::unique_ptr<Flow> make_flow(ParamStore& store, int block, const StashPolicy& stash);
 
-/// The surroundings of one micro-batch of whole sequences of `lengths` tokens.
+/// Where the tokens of one micro-batch of whole sequences of `lengths` tokens meet.
 std::unique_ptr<SequenceContext> make_sequence(const ParamStore& store, const std::vector<std::int64_t>& lengths);
+
+/// Where its `num_tokens` tokens meet units that other ranks hold. The groups must outlive it.
+std::unique_ptr<UnitExchange> make_exchange(RankGroups& groups, std::int64_t num_tokens);
 
 }  // namespace octavo

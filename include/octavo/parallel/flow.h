@@ -10,11 +10,11 @@ namespace octavo {
 
 enum class Direction { Forward, Backward };
 
-/// One pass over the weights of a block, in steps that together cover its units. Owns what it has in flight.
+/// One pass over the weights of a block, in steps that together cover the units computed here. Owns what it has in
+/// flight.
 class Trip : public WeightTrip {
  public:
   virtual int num_steps() const = 0;
-  virtual UnitRange units(int step) const = 0;
 };
 
 class Flow {

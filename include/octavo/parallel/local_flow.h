@@ -1,4 +1,4 @@
-// Weights that this rank holds whole: nothing moves, gradients are added where they are kept.
+// Weights that are held where they are used: nothing moves, gradients are added where they are kept.
 #pragma once
 
 #include "octavo/parallel/flow.h"
@@ -6,11 +6,12 @@
 
 namespace octavo {
 
-/// The flow of block `block` of the store's table, in `num_steps` steps of about equally many units. Looping over
-/// groups of units costs no arithmetic and cuts the peak of the temporaries. The store must outlive it.
+/// The flow of block `block` of the store's table, over the units that its placement computes here, in `num_steps`
+/// steps of about equally many. Looping over groups of units costs no arithmetic and cuts the peak of the temporaries.
+/// The store must outlive it.
 std::unique_ptr<Flow> make_local_flow(ParamStore& store, int block, int num_steps);
 
 /// Steps that keep the products efficient (at least 512 features, or 256 query rows, each) for a block under recompute.
-int recommended_steps(const BlockLayout& block);
+int recommended_steps(const BlockLayout& block, const BlockShare& share);
 
 }  // namespace octavo

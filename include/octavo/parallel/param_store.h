@@ -25,7 +25,7 @@ class ParamStore {
   ElementType compute_type() const { return compute_; }
   at::Device device() const { return weights_.device(); }
 
-  /// The whole of a slab that this rank stores in one part: [rows, width].
+  /// The rows of a slab that this rank stores, padding included: [rows, width].
   at::Tensor weight(int slab) const { return slab_view(weights_, slab); }
   at::Tensor gradient(int slab) const { return slab_view(gradients_, slab); }
 

@@ -30,7 +30,8 @@ struct TrainingRunOptions {
   std::int64_t num_steps = 3;
 };
 
-/// Every step takes the batch of step 0 if `same_batch`, else its own.
+/// Every step takes the batch of step 0 if `same_batch`, else its own. The numbers are collected on rank 0; where ranks
+/// are processes, the others get an empty run.
 TrainingRun run_training(const ModelSource& model, const BatchSource& batches, const TrainingRunOptions& options,
                          bool same_batch);
 

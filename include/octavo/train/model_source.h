@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "octavo/checkpoint/model_folder.h"
+#include "octavo/comm/communicator.h"
 #include "octavo/parallel/param_store.h"
 
 namespace octavo {
@@ -31,9 +32,10 @@ class ModelSource {
   std::uint64_t seed_;
 };
 
-/// Writes the weights of a store that holds all of them as a Hugging Face folder: bfloat16 if they are computed
-/// in it, else float32. Local: one rank does it.
-/// Tokenizer files go along from the folder that the model came from.
-void save_model(const std::filesystem::path& folder, const ModelSource& source, const ParamStore& store);
+/// Writes the weights as a Hugging Face folder: bfloat16 if they are computed in it, else float32. Tokenizer files go
+/// along from the folder that the model came from. Collective over `world`, all ranks: index 0 writes, and brings the
+/// rows from the ranks that hold them. Throws UsageError on index 0 for a folder that cannot be written.
+void save_model(const std::filesystem::path& folder, const ModelSource& source, const ParamStore& store,
+                Communicator& world);
 
 }  // namespace octavo

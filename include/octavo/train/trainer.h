@@ -1,4 +1,4 @@
-// One rank's training step: micro-batches forward and backward, gradients summed over the data axis, clipping, update.
+// One rank's training step: micro-batches forward and backward, gradients summed over ranks, clipping, update.
 #pragma once
 
 #include <cstdint>
@@ -35,11 +35,11 @@ struct StepReport {
 
 class Trainer {
  public:
-  /// Collective: splits `world` by the layout's mesh. `store` must be for training, unless only evaluate() is
+  /// Collective: makes the layout's groups of `world`. `store` must be for training, unless only evaluate() is
   /// called; all references must outlive this. After an exception in a step the trainer is not usable any more.
   Trainer(const ModelSpec& model, const Layout& layout, World& world, ParamStore& store, const TrainerConfig& config);
 
-  /// Gradients of the batch of `step`, summed over all ranks, in the store (ZeRO 1: its primary intervals), and the
+  /// Gradients of the batch of `step`, summed over all ranks, in the store (ZeRO 1: its shards), and the
   /// loss and norm; no update. Collective. Throws CheckFailed if loss or norm is not finite, naming step, rank and the
   /// first bad tensor; UsageError if the batch has no label. On the meta device loss and norm are 0.
   StepReport compute_gradients(const BatchSource& batches, std::int64_t step);
@@ -55,18 +55,20 @@ class Trainer {
   void check_weights() const;
 
   Decoder& decoder() { return decoder_; }
+  RankGroups& groups() { return groups_; }
 
  private:
   Interval sequences_here(const BatchSource& batches) const;
   TokenBatch make_batch(const BatchSource& batches, std::int64_t step, Interval sequences) const;
   void check_finite(const StepReport& report, double local_loss, const BatchSource& batches);
 
-  const Layout& layout_;
+  /// Of the ranks that compute the same loss, the one whose loss counts.
+  bool speaks_for_tokens() const { return groups_.tensor->index() == 0; }
+
   World& world_;
   ParamStore& store_;
   TrainerConfig config_;
-  int data_index_;
-  std::unique_ptr<Communicator> data_;
+  RankGroups groups_;
   Decoder decoder_;
   GradientReducer reducer_;
   Optimizer optimizer_;

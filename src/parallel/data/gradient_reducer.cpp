@@ -31,7 +31,7 @@ void GradientReducer::block_done(int block) {
 void GradientReducer::post(int bucket) {
   const at::Tensor whole = span_of(store_.gradients(), store_.placement().buckets[bucket].local);
   if (zero_ == ZeroStage::Optimizer) {
-    const at::Tensor own = span_of(store_.gradients(), store_.placement().primary[bucket]);
+    const at::Tensor own = span_of(store_.gradients(), store_.placement().buckets[bucket].shard);
     in_flight_.push_back(data_.reduce_scatter(own, whole, Purpose::Gradients));
   } else {
     in_flight_.push_back(data_.all_reduce(whole, Purpose::Gradients));
@@ -54,7 +54,7 @@ void GradientReducer::gather_weights() {
   const Placement& placement = store_.placement();
   for (std::size_t i = 0; i < placement.buckets.size(); ++i) {
     in_flight_.push_back(data_.all_gather(span_of(store_.weights(), placement.buckets[i].local),
-                                          span_of(store_.weights(), placement.primary[i]), Purpose::Weights));
+                                          span_of(store_.weights(), placement.buckets[i].shard), Purpose::Weights));
   }
   for (Pending& pending : in_flight_) pending.wait();
   in_flight_.clear();

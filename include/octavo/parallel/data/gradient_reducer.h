@@ -4,7 +4,6 @@
 // float64), w bytes per weight:
 //   ZeRO 0   all_reduce of gradients      2 (R-1)/R P g
 //   ZeRO 1   reduce_scatter of gradients    (R-1)/R P g,  all_gather of weights  (R-1)/R P w
-// Both: one all_reduce of two float64 for loss and norm (the trainer's).
 #pragma once
 
 #include <vector>
@@ -24,7 +23,7 @@ class GradientReducer {
   /// Collective: every rank reports its blocks in the same order, also a rank that had no tokens.
   void block_done(int block);
   /// Waits for everything in flight. Afterwards the summed gradients lie in the store: all of them, or under ZeRO 1 the
-  /// primary intervals (the rest is then stale). Throws InternalError if a block was not reported.
+  /// shards of the buckets (the rest is then stale). Throws InternalError if a block was not reported.
   void finish();
 
   /// ZeRO 1: brings the weights that other ranks have updated. Collective. Nothing to do for ZeRO 0.

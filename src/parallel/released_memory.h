@@ -1,0 +1,14 @@
+// Tensors that an autograd graph keeps, without their memory in between.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace octavo {
+
+/// Frees the memory behind `tensor`, and behind all that share it, which stay valid objects that nobody may read.
+void release_memory(const at::Tensor& tensor);
+
+/// Gives it the memory of `source`, which has the same values at the same places and must not be used any more.
+void restore_memory(const at::Tensor& tensor, const at::Tensor& source);
+
+}  // namespace octavo
