@@ -58,9 +58,8 @@ class Prediction {
     add_micro_batches(/*training=*/true);
     add_data_axis();
     for (const GradientSum& sum : placement_.sums) {
-      const bool is_whole_axis = sum.neighbours == layout_.mesh.size(Axis::Tensor);
-      rows_.add(is_whole_axis ? tensor_ : neighbour_group(layout_.mesh, rank_, Axis::Tensor, sum.neighbours),
-                Purpose::Gradients, Collective::AllReduce, sum.elements() * sum_bytes());
+      rows_.add(neighbour_group(layout_.mesh, rank_, Axis::Tensor, sum.neighbours), Purpose::Gradients,
+                Collective::AllReduce, sum.elements() * sum_bytes());
     }
     rows_.add(world_, Purpose::Norm, Collective::AllReduce, kTwoScalars);
   }

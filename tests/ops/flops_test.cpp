@@ -36,6 +36,8 @@ class PlainTrip final : public WeightTrip {
   explicit PlainTrip(std::vector<at::Tensor> panels) : panels_(std::move(panels)) {
     for (const at::Tensor& panel : panels_) gradients_.push_back(at::zeros_like(panel));
   }
+  UnitRange units(int) const override { return {0, panels_.front().size(0)}; }
+  bool counts() const override { return true; }
   at::Tensor panel(int, int panel) override { return panels_[panel]; }
   at::Tensor common(int) override { return {}; }
   void add_product(int, int panel, const at::Tensor& a, const at::Tensor& b) override {
