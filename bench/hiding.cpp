@@ -1,10 +1,14 @@
 // What hiding is worth: data-parallel training on two ranks behind an emulated link that is busy for a given share of
 // the backward's compute time, and how much of that traffic a step still waits for.
 //
-// Measured in one process and in turns, so that a slow minute of the machine meets all: the step without a link, with a
-// link and overlap (buckets travel while backward runs), and with a link without overlap. The last bucket, the
-// embedding's, is posted when backward is over and has nothing left to hide behind: it is listed apart. Figures are
-// medians over the fastest quarter of the rounds.
+// A round is three steps one after another: without a link, with a link and overlap (buckets travel while backward
+// runs), with a link and none. The first sets the bandwidth of the other two: all gradient traffic takes `share` of the
+// time from the first bucket's posting to the last one's. Figures are medians over the rounds that took least, a
+// quarter of them: those that other programs on the machine left alone, since a rank that is held up holds up every
+// collective.
+//
+// Buckets that are posted when backward is (all but) over have nothing left to hide behind: the last, the embedding's,
+// is listed apart.
 #include <ATen/ATen.h>
 
 #include <CLI/CLI.hpp>
@@ -25,11 +29,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Options {
-  std::int64_t hidden = 256, features = 1024, vocabulary = 2048, length = 512;
-  int layers = 8, rounds = 40;
+  std::int64_t hidden = 256, features = 1024, vocabulary = 2048, length = 256;
+  int layers = 6, rounds = 60;
   double share = 0.8;  // of backward's compute time that the link is busy
-  double latency = 20e-6;
-  Bytes bucket_bytes = 1 << 20;
+  Seconds latency = 20e-6;
+  Bytes bucket_bytes = 256 << 10;  // every block of the default model is a bucket of its own
   std::string layout = "data=2";
 };
 
@@ -41,46 +45,59 @@ ModelSpec model_of(const Options& options) {
   for (int layer = 0; layer < options.layers; ++layer) {
     const std::int64_t heads = options.hidden / 64;
     model.layers.push_back(
-        {AttentionSpec{heads, std::max<std::int64_t>(1, heads / 2), 64, false, {}}, GatedMlpSpec{options.features}});
+        {AttentionSpec{heads, heads % 2 == 0 ? heads / 2 : heads, 64, false, {}}, GatedMlpSpec{options.features}});
   }
   return model;
 }
 
+/// Seconds of one step, as rank 0 saw them.
 struct Step {
-  Seconds seconds = 0;               // forward, backward and gradient reduction
-  Seconds exposed_buckets = 0;       // of all gradient buckets but the last one posted
-  Seconds exposed_last = 0;          // of the last
-  Seconds skew = 0;                  // of all gradient buckets
-  Seconds busy = 0;                  // of the link
-  Seconds from_first_bucket = 0;     // from the first bucket's posting to the last one's: what traffic can hide behind
-  std::vector<LedgerEntry> buckets;  // in the order of posting
+  Seconds whole = 0;            // forward, backward and gradient reduction
+  Seconds exposed_buckets = 0;  // of all gradient buckets but the last one posted
+  Seconds exposed_last = 0;     // of that
+  Seconds skew = 0;             // of all of them
+  Seconds busy = 0;             // of the link
 };
 
-/// One way to run a step, as one rank sees it. State of its own, so that the ways do not meet.
-class Side {
+struct Round {
+  std::array<Step, 3> steps;  // no link; link, overlap; link, no overlap
+  Seconds backward = 0;       // mean over the ranks, from the first bucket to the last, without a link
+  double bandwidth = 0;
+  std::vector<LedgerEntry> buckets;  // of the step with link and overlap
+
+  Seconds whole() const { return steps[0].whole + steps[1].whole + steps[2].whole; }
+};
+
+/// One rank's model, and what it takes to run a step of it in some world.
+class Subject {
  public:
-  Side(const Options& options, const ModelSpec& model, const ParamTable& table, World& world, bool overlap)
-      : layout_(parse_layout(options.layout)),
-        world_(world),
-        batches_(RandomBatches::Config{model.vocab_size, options.length, 2, 1}),
-        store_(table, place(table, layout_, world.rank(), options.bucket_bytes), ElementType::Float32, at::kCPU, true) {
+  Subject(const Options& options, World& world)
+      : options_(options),
+        model_(model_of(options)),
+        table_(model_),
+        layout_(parse_layout(options.layout)),
+        batches_(RandomBatches::Config{model_.vocab_size, options.length, 2, 1}),
+        store_(table_, place(table_, layout_, world.rank(), options.bucket_bytes), ElementType::Float32, at::kCPU,
+               true) {
     store_.load([](const Parameter& parameter, std::int64_t, std::span<double> rows) {
       std::fill(rows.begin(), rows.end(), parameter.shape.size() == 1 ? 1.0 : 0.01);
     });
-    TrainerConfig config;
-    config.overlap = overlap;
-    trainer_ = std::make_unique<Trainer>(model, layout_, world, store_, config);
-    world.ledger().keep_entries(true);
   }
 
-  Step run(std::int64_t number) {
-    world_.ledger().reset();
+  /// Leaves the gradient buckets' entries in `buckets`, in the order of posting.
+  Step run(World& world, bool overlap, std::vector<LedgerEntry>& buckets) {
+    TrainerConfig config;
+    config.overlap = overlap;
+    Trainer trainer(model_, layout_, world, store_, config);
+    world.split(layout_.mesh, kAllAxes)->barrier();
+    world.ledger().keep_entries(true);
+    world.ledger().reset();
     const auto begin = Clock::now();
-    (void)trainer_->compute_gradients(batches_, number);
+    (void)trainer.compute_gradients(batches_, 0);
     Step step;
-    step.seconds = std::chrono::duration<Seconds>(Clock::now() - begin).count();
-    std::vector<LedgerEntry>& buckets = step.buckets;
-    for (const LedgerEntry& entry : world_.ledger().entries()) {
+    step.whole = std::chrono::duration<Seconds>(Clock::now() - begin).count();
+    buckets.clear();
+    for (const LedgerEntry& entry : world.ledger().entries()) {
       if (entry.transfer.purpose == Purpose::Gradients) buckets.push_back(entry);
     }
     for (std::size_t i = 0; i < buckets.size(); ++i) {
@@ -89,53 +106,75 @@ class Side {
       step.skew += skew;
       (i + 1 < buckets.size() ? step.exposed_buckets : step.exposed_last) += times.waited - skew;
     }
-    step.from_first_bucket = buckets.back().transfer.posted - buckets.front().transfer.posted;
     return step;
   }
 
-  Ledger& ledger() { return world_.ledger(); }
   const Placement& placement() const { return store_.placement(); }
 
  private:
-  Layout layout_;
-  World& world_;
-  RandomBatches batches_;
+  const Options& options_;
+  const ModelSpec model_;
+  const ParamTable table_;
+  const Layout layout_;
+  const RandomBatches batches_;
   ParamStore store_;
-  std::unique_ptr<Trainer> trainer_;
 };
 
-/// The fastest quarter of the steps: those that other programs on the machine left alone. One rank that is held up
-/// holds up every collective, on any link.
-std::vector<Step> undisturbed(std::vector<Step> steps) {
-  std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.seconds < b.seconds; });
-  steps.resize((steps.size() + 3) / 4);
-  return steps;
+Round run_round(const Options& options, Subject& subject, World& world, Communicator& everyone) {
+  Round round;
+  round.steps[0] = subject.run(world, true, round.buckets);
+  at::Tensor backward =
+      at::full({1}, round.buckets.back().transfer.posted - round.buckets.front().transfer.posted, at::kDouble);
+  everyone.all_reduce(backward, Purpose::Control).wait();  // both ranks must emulate the same link
+  round.backward = backward.item<double>() / 2;
+  Bytes traffic = 0;
+  for (const LedgerEntry& bucket : round.buckets) traffic += bucket.transfer.logical;
+  const LinkSpec link{.bytes_per_second = static_cast<double>(traffic) / (options.share * round.backward),
+                      .latency = options.latency};
+  round.bandwidth = link.bytes_per_second;
+  std::vector<LedgerEntry> ignored;
+  for (const bool overlap : {true, false}) {
+    const auto emulated = make_emulated_world(world, link);
+    Step& step = round.steps[overlap ? 1 : 2];
+    step = subject.run(*emulated, overlap, overlap ? round.buckets : ignored);
+    step.busy = busy_seconds(link, emulated->ledger());
+  }
+  return round;
 }
 
-/// Element by element.
-Step median(const std::vector<Step>& steps) {
+Seconds median(std::vector<Seconds> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+template <class Value>
+Seconds median_of(const std::vector<Round>& rounds, Value&& value) {
+  std::vector<Seconds> values;
+  for (const Round& round : rounds) values.push_back(value(round));
+  return median(values);
+}
+
+void print_step(const std::string& name, const std::vector<Round>& rounds, std::size_t which) {
   const auto of = [&](auto member) {
-    std::vector<Seconds> values;
-    for (const Step& step : steps) values.push_back(step.*member);
-    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-    return values[values.size() / 2];
+    return median_of(rounds, [&](const Round& round) { return round.steps[which].*member; });
   };
-  return {.seconds = of(&Step::seconds),
-          .exposed_buckets = of(&Step::exposed_buckets),
-          .exposed_last = of(&Step::exposed_last),
-          .skew = of(&Step::skew),
-          .busy = of(&Step::busy),
-          .from_first_bucket = of(&Step::from_first_bucket),
-          .buckets = {}};
+  const auto share = [&](auto member) {
+    return 100 *
+           median_of(rounds, [&](const Round& round) { return round.steps[which].*member / round.steps[which].whole; });
+  };
+  char line[200];
+  std::snprintf(line, sizeof(line), "%-18s %8.1f %9.1f %17.1f%% %13.1f%% %8.1f%%\n", name.c_str(),
+                of(&Step::whole) * 1e3, of(&Step::busy) * 1e3, share(&Step::exposed_buckets),
+                share(&Step::exposed_last), share(&Step::skew));
+  std::cout << line;
 }
 
-/// The buckets of the middle one of `sorted` steps: when each was posted here, matched, and off the link, in
-/// milliseconds from the first posting, and how long this rank was blocked for it.
-void print_timeline(const std::vector<Step>& sorted) {
-  const auto middle = sorted.begin() + sorted.size() / 2;
-  const Seconds begin = middle->buckets.front().transfer.posted;
-  std::cout << "\nbuckets of a step with overlap (rank 0), ms\n   bytes     posted    matched       done     waited\n";
-  for (const LedgerEntry& bucket : middle->buckets) {
+/// When each bucket was posted here, matched, and off the link, in milliseconds from the first posting, and how long
+/// this rank was blocked for it.
+void print_timeline(const std::vector<LedgerEntry>& buckets) {
+  const Seconds begin = buckets.front().transfer.posted;
+  std::cout << "\nbuckets of one step with overlap, ms\n   bytes     posted    matched       done     waited\n";
+  for (const LedgerEntry& bucket : buckets) {
     char line[120];
     std::snprintf(line, sizeof(line), "%8s %10.1f %10.1f %10.1f %10.1f\n",
                   format_bytes(bucket.transfer.logical).c_str(), (bucket.transfer.posted - begin) * 1e3,
@@ -144,76 +183,35 @@ void print_timeline(const std::vector<Step>& sorted) {
   }
 }
 
-void print_line(const std::string& name, const Step& step) {
-  const auto share = [&](Seconds part) { return 100 * part / step.seconds; };
-  char line[200];
-  std::snprintf(line, sizeof(line), "%-24s %8.1f %10.1f %12.1f%% %14.1f%% %9.1f%%\n", name.c_str(), step.seconds * 1e3,
-                step.busy * 1e3, share(step.exposed_buckets), share(step.exposed_last), share(step.skew));
-  std::cout << line;
-}
-
 void run(const Options& options) {
-  const ModelSpec model = model_of(options);
-  const ParamTable table(model);
-  std::array<std::vector<Step>, 3> steps;  // no link, overlap, no overlap; rank 0
-  LinkSpec link{};
-  Seconds backward = 0;
-  std::string buckets;
-  const SessionOptions session_options{.num_ranks = 2, .threads_per_rank = 1, .deadline = std::chrono::seconds(600)};
+  std::vector<Round> rounds;
+  const SessionOptions session_options{
+      .num_ranks = 2, .threads_per_rank = 1, .memory_limit = 0, .deadline = std::chrono::seconds(600)};
   run_session(session_options, [&](RankSession& session) {
-    const int rank = session.world.rank();
     const auto everyone = session.world.split(DeviceMesh({{Axis::Data, 2}}), kAllAxes);
-    // First the step without link: its backward sets the bandwidth. Overlapping buckets mark where backward is.
-    Seconds my_backward = 0;
-    Bytes traffic = 0;
-    {
-      Side plain(options, model, table, session.world, true);
-      std::vector<Step> warm;
-      for (int round = 0; round < 13; ++round) warm.push_back(plain.run(round));
-      my_backward = median(undisturbed({warm.begin() + 1, warm.end()})).from_first_bucket;
-      for (const LedgerRow& row : session.world.ledger().rows()) {
-        if (row.purpose == Purpose::Gradients) traffic += row.logical;
-      }
-      if (rank == 0) {
-        for (const Bucket& bucket : plain.placement().buckets)
-          buckets += cat(" ", format_bytes(bucket.local.size() * 4));
-      }
-    }
-    // Both ranks must emulate the same link.
-    at::Tensor slowest = at::full({1}, my_backward, at::kDouble);
-    everyone->all_reduce(slowest, Purpose::Control).wait();
-    const Seconds both = slowest.item<double>() / 2;
-    const LinkSpec spec{.bytes_per_second = static_cast<double>(traffic) / (options.share * both),
-                        .latency = options.latency};
-    if (rank == 0) {
-      link = spec;
-      backward = both;
-    }
-    session.world.ledger().keep_entries(false);
-    Side plain(options, model, table, session.world, true);
-    const auto emulated = make_emulated_world(session.world, spec);
-    Side overlap(options, model, table, *emulated, true), none(options, model, table, *emulated, false);
-    std::array<Side*, 3> sides = {&plain, &overlap, &none};
-    for (int round = 0; round <= options.rounds; ++round) {
-      for (std::size_t i = 0; i < sides.size(); ++i) {
-        everyone->barrier();
-        session.world.ledger().reset();
-        Step step = sides[i]->run(round);
-        if (i > 0) step.busy = busy_seconds(spec, sides[i]->ledger());
-        if (rank == 0 && round > 0) steps[i].push_back(step);
-      }
+    Subject subject(options, session.world);
+    for (int number = 0; number <= options.rounds; ++number) {
+      Round round = run_round(options, subject, session.world, *everyone);
+      if (session.world.rank() == 0 && number > 0) rounds.push_back(std::move(round));
     }
   });
+  std::sort(rounds.begin(), rounds.end(), [](const Round& a, const Round& b) { return a.whole() < b.whole(); });
+  const std::size_t num_rounds = rounds.size();
+  rounds.resize((rounds.size() + 3) / 4);
   std::cout << "hidden " << options.hidden << ", " << options.layers << " layers, vocabulary " << options.vocabulary
             << ", 2 ranks (" << options.layout << ") of " << options.length << " tokens, "
-            << with_commas(num_parameters(model)) << " parameters; buckets:" << buckets << "\n"
-            << "backward from the first bucket to the last takes " << format_seconds(backward) << "; the link ("
-            << link.to_string() << ") is busy " << fixed(100 * options.share, 0) << "% of that\n\n"
-            << "                          step ms    busy ms  exposed but last   exposed last      skew\n";
-  print_line("no link", median(undisturbed(steps[0])));
-  print_line("link, overlap", median(undisturbed(steps[1])));
-  print_line("link, no overlap", median(undisturbed(steps[2])));
-  print_timeline(undisturbed(steps[1]));
+            << with_commas(num_parameters(model_of(options))) << " parameters; " << rounds.size() << " of "
+            << num_rounds << " rounds\nbackward from the first bucket to the last takes "
+            << format_seconds(median_of(rounds, [](const Round& round) { return round.backward; }))
+            << "; the gradients' traffic ("
+            << format_bytes(static_cast<Bytes>(median_of(rounds, [](const Round& round) { return round.bandwidth; })))
+            << "/s, " << format_seconds(options.latency) << ") keeps the link busy for "
+            << fixed(100 * options.share, 0) << "% of that\n\n"
+            << "                    step ms   busy ms  exposed but last  exposed last     skew\n";
+  print_step("no link", rounds, 0);
+  print_step("link, overlap", rounds, 1);
+  print_step("link, no overlap", rounds, 2);
+  print_timeline(rounds[rounds.size() / 2].buckets);
 }
 
 }  // namespace
@@ -224,15 +222,21 @@ int main(int argc, char** argv) {
   CLI::App app("Gradient traffic behind an emulated link: what backward hides of it");
   app.add_option("--hidden", options.hidden, "Hidden size, a multiple of 64")->capture_default_str();
   app.add_option("--features", options.features, "Features of the MLP")->capture_default_str();
-  app.add_option("--layers", options.layers, "Layers")->capture_default_str();
+  app.add_option("--layers", options.layers, "Layers")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--vocabulary", options.vocabulary, "Vocabulary rows")->capture_default_str();
   app.add_option("--tokens", options.length, "Tokens per rank and step")->capture_default_str();
-  app.add_option("--rounds", options.rounds, "Measured rounds; the fastest quarter counts")
+  app.add_option("--rounds", options.rounds, "Rounds; those that took least count, a quarter")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--share", options.share, "Of backward's time that the link is busy")->capture_default_str();
-  app.add_option("--bucket-bytes", options.bucket_bytes, "Gradient bytes of a bucket")->capture_default_str();
-  app.add_option("--layout", options.layout, "data=2 or data=2:zero1")->capture_default_str();
+  app.add_option("--share", options.share, "Of backward's time that the link is busy")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--bucket-bytes", options.bucket_bytes, "Gradient bytes at which a bucket is closed")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--layout", options.layout, "data=2 or data=2:zero1")
+      ->check(CLI::IsMember({"data=2", "data=2:zero1"}))
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   octavo::run(options);
 }

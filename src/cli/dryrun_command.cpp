@@ -227,7 +227,7 @@ void add_dryrun_command(CLI::App& program, Runner& run) {
   add_model_option(*command, a.model);
   command->add_option("--layout", a.layout, "Axes and degrees, as \"data=64:zero1 tensor=8\"; none: one rank");
   CLI::Option* rank =
-      command->add_option("--rank", a.rank, "This rank; default: rank 0, which never has less to do than another")
+      command->add_option("--rank", a.rank, "This rank; default: rank 0, which takes the most sequences and units")
           ->check(CLI::NonNegativeNumber);
   command->add_flag("--all-distinct", a.all_distinct, "One rank of each kind that differs")->excludes(rank);
   command->add_option("--batch", a.batch, "Sequences per step over all ranks; default: 4 per data rank");
