@@ -11,6 +11,7 @@
 #include "cli/train_summary.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
+#include "octavo/comm/gather_bytes.h"
 #include "octavo/infer/sample.h"
 #include "octavo/spec/flops.h"
 #include "octavo/train/matmul_peak.h"
@@ -54,7 +55,7 @@ class RankRun {
     const int measuring = std::max(1, num_cores() / job_.session.threads_per_rank);
     if (rank_ < measuring) {
       const ChargeTo nobody(nullptr);  // a yardstick is no part of the run's memory
-      summary_.matmul_peaks[rank_] = measure_matmul_peak(job_.dtype);
+      own_.matmul_peak = measure_matmul_peak(job_.dtype);
     }
     trainer_.groups().world->barrier();
     if (rank_ == 0) summary_.startup_seconds = seconds_since(summary_.start);
@@ -63,8 +64,11 @@ class RankRun {
     session_.world.ledger().reset();
     for (std::int64_t step = 0; step < job_.arguments.steps; ++step) take_step(step);
     progress_.finish();
-    summary_.peaks[rank_] = session_.memory.peak();
-    summary_.ledgers[rank_] = session_.world.ledger().rows();
+    own_.peak = session_.memory.peak();
+    own_.moved = session_.world.ledger().rows();
+    for (const std::string& bytes : gather_bytes(*trainer_.groups().world, to_bytes(own_), 0)) {
+      summary_.ranks.push_back(rank_summary_from(bytes));
+    }
     finish();
   }
 
@@ -72,7 +76,7 @@ class RankRun {
   void take_step(std::int64_t step) {
     const auto begin = Clock::now();
     const StepReport report = trainer_.step(*job_.batches, step);
-    if (report.sequences_here == 0) summary_.idle[rank_] = 1;
+    if (report.sequences_here == 0) own_.idle = true;
     if (rank_ == 0) {
       const double seconds = seconds_since(begin);
       summary_.step_seconds.push_back(seconds);
@@ -126,7 +130,8 @@ class RankRun {
 
   TrainJob& job_;
   RankSession& session_;
-  TrainSummary& summary_;
+  TrainSummary& summary_;  // touched by rank 0 alone
+  RankSummary own_;
   int rank_;
   ParamStore store_;
   Trainer trainer_;
@@ -139,7 +144,7 @@ int run_train(const TrainArguments& arguments) {
   summary.start = Clock::now();
   TrainJob job(arguments);
   const ParamTable table(job.model.spec());
-  summary.resize(job.layout.world_size());
+  const std::vector<std::string> misfits = misfit_notes(table, job.layout, job.dtype);
   summary.layout = job.layout.to_string();
   summary.stash = job.trainer.stash.to_string();
   summary.dtype = element_type_name(job.dtype);
@@ -157,9 +162,7 @@ int run_train(const TrainArguments& arguments) {
               << summary.stash << std::endl;
     const std::string shared = arguments.ranks.oversubscription(job.layout);
     if (!shared.empty()) std::cout << "note: " << shared << std::endl;
-    for (const std::string& note : misfit_notes(table, job.layout, job.dtype)) {
-      std::cout << "note: " << note << std::endl;
-    }
+    for (const std::string& note : misfits) std::cout << "note: " << note << std::endl;
     if (job.tokens.vocab_size() == 256 && job.model.has_weights()) {
       std::cout << "note: " << arguments.data
                 << " is read as bytes (256 ids); for a model with a tokenizer make a token file with "

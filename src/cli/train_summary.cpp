@@ -2,39 +2,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "cli/table.h"
 #include "octavo/base/text.h"
 
 namespace octavo::cli {
-namespace {
-
-/// Rows of all ranks added up: counts and logical bytes are the same on each, copies and waiting are not.
-std::vector<LedgerRow> mean_of(const std::vector<std::vector<LedgerRow>>& ledgers) {
-  std::vector<LedgerRow> mean = ledgers.front();
-  for (std::size_t i = 0; i < mean.size(); ++i) {
-    for (std::size_t rank = 1; rank < ledgers.size(); ++rank) {
-      mean[i].copied += ledgers[rank][i].copied;
-      mean[i].waited += ledgers[rank][i].waited;
-      mean[i].skew += ledgers[rank][i].skew;
-    }
-    const auto ranks = static_cast<double>(ledgers.size());
-    mean[i].copied = static_cast<Bytes>(static_cast<double>(mean[i].copied) / ranks);
-    mean[i].waited /= ranks;
-    mean[i].skew /= ranks;
-  }
-  return mean;
-}
-
-}  // namespace
-
-void TrainSummary::resize(int num_ranks) {
-  matmul_peaks.resize(num_ranks);
-  peaks.resize(num_ranks);
-  ledgers.resize(num_ranks);
-  idle.resize(num_ranks);
-}
 
 double TrainSummary::median_step() const {
   std::vector<Seconds> sorted = step_seconds;
@@ -43,7 +15,9 @@ double TrainSummary::median_step() const {
 }
 
 double TrainSummary::matmul_peak() const {
-  return std::accumulate(matmul_peaks.begin(), matmul_peaks.end(), 0.0);
+  double sum = 0;
+  for (const RankSummary& rank : ranks) sum += rank.matmul_peak;
+  return sum;
 }
 
 std::string TrainSummary::to_text() const {
@@ -64,22 +38,22 @@ std::string TrainSummary::to_text() const {
   for (int c = 0; c < kNumMemoryCategories; ++c)
     header.emplace_back(memory_category_name(static_cast<MemoryCategory>(c)));
   Table memory(header);
-  for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
-    std::vector<std::string> row = {cat(rank), format_bytes(peaks[rank].total)};
-    for (const Bytes bytes : peaks[rank].by_category) row.push_back(format_bytes(bytes));
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    std::vector<std::string> row = {cat(rank), format_bytes(ranks[rank].peak.total)};
+    for (const Bytes bytes : ranks[rank].peak.by_category) row.push_back(format_bytes(bytes));
     memory.add(row);
   }
   text += memory.to_string();
-  if (!ledgers.front().empty()) {
-    text += cat("\nmoved in ", step_seconds.size(), " steps, per rank\n", ledger_table(mean_of(ledgers)));
+  if (const std::vector<LedgerRow> moved = mean_ledger(ranks); !moved.empty()) {
+    text += cat("\nmoved in ", step_seconds.size(), " steps, per rank\n", ledger_table(moved));
   }
   std::vector<std::string> without;
-  for (std::size_t rank = 0; rank < idle.size(); ++rank) {
-    if (idle[rank]) without.push_back(cat(rank));
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].idle) without.push_back(cat(rank));
   }
   if (!without.empty()) {
     text += cat("\nnote: fewer sequences than ranks; rank ", join(without, ", "), " was idle. Use --batch ",
-                idle.size(), " or more\n");
+                ranks.size(), " or more\n");
   }
   if (!sample.empty()) text += cat("\nsample\n------\n", sample, "\n------\n");
   return text + cat("\nmodel written to ", out, "\n");
@@ -104,13 +78,13 @@ std::string TrainSummary::to_json() const {
   out_json["validation"] = json::array();
   for (const auto& [step, loss] : valid_losses)
     out_json["validation"].push_back({{"after_step", step}, {"loss", loss}});
-  for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     json by_category = json::object();
     for (int c = 0; c < kNumMemoryCategories; ++c) {
-      by_category[std::string(memory_category_name(static_cast<MemoryCategory>(c)))] = peaks[rank].by_category[c];
+      by_category[std::string(memory_category_name(static_cast<MemoryCategory>(c)))] = ranks[rank].peak.by_category[c];
     }
     json moved = json::array();
-    for (const LedgerRow& row : ledgers[rank]) {
+    for (const LedgerRow& row : ranks[rank].moved) {
       moved.push_back({{"group", row.group},
                        {"purpose", purpose_name(row.purpose)},
                        {"kind", collective_name(row.kind)},
@@ -121,9 +95,9 @@ std::string TrainSummary::to_json() const {
                        {"skew_seconds", row.skew}});
     }
     out_json["ranks"].push_back({{"rank", rank},
-                                 {"peak_bytes", peaks[rank].total},
+                                 {"peak_bytes", ranks[rank].peak.total},
                                  {"peak_by_category", by_category},
-                                 {"idle", idle[rank] != 0},
+                                 {"idle", ranks[rank].idle},
                                  {"moved", moved}});
   }
   return out_json.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

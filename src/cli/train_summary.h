@@ -7,13 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "cli/rank_summary.h"
 #include "octavo/base/units.h"
-#include "octavo/memory/account.h"
-#include "octavo/trace/ledger.h"
 
 namespace octavo::cli {
 
-/// Filled by the ranks, each its own place of the per-rank lists; the rest by rank 0.
+/// Filled by rank 0.
 struct TrainSummary {
   std::string layout, stash, dtype, out, sample;
   std::int64_t num_parameters = 0, tokens_per_step = 0;
@@ -24,12 +23,8 @@ struct TrainSummary {
   std::vector<double> losses;
   std::vector<std::pair<std::int64_t, double>> valid_losses;  // after step, loss
 
-  std::vector<double> matmul_peaks;  // per rank, FLOP/s, measured at once by the ranks that have a core; else 0
-  std::vector<MemorySnapshot> peaks;
-  std::vector<std::vector<LedgerRow>> ledgers;
-  std::vector<char> idle;  // 1: the rank had no sequence in some step
+  std::vector<RankSummary> ranks;
 
-  void resize(int num_ranks);
   std::string to_text() const;
   std::string to_json() const;
 

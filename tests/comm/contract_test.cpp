@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "octavo/base/text.h"
+#include "octavo/comm/gather_bytes.h"
 #include "octavo/trace/cost.h"
 
 namespace octavo {
@@ -281,6 +282,24 @@ TEST_CASE("what is sent is booked by the sender") {
         expect(world.ledger().logical_bytes() == (world.rank() == 0 ? 800 : 0), "logical bytes");
       },
       2);
+}
+
+TEST_CASE("texts of different lengths from all ranks come together on the root") {
+  for (const ContractBackend& backend : contract_backends()) {
+    for (const int num_ranks : backend.rank_counts) {
+      CAPTURE(backend.name);
+      backend.run({.num_ranks = num_ranks}, [](World& world) {
+        const auto group = everyone(world);
+        const std::string own(static_cast<std::size_t>(world.rank()) * 7, static_cast<char>('a' + world.rank()));
+        const int root = world.size() - 1;
+        const std::vector<std::string> texts = gather_bytes(*group, own, root);
+        expect(texts.size() == (world.rank() == root ? world.size() : 0u), "only the root has texts");
+        for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+          expect(texts[rank] == std::string(rank * 7, static_cast<char>('a' + rank)), "each text as it was sent");
+        }
+      });
+    }
+  }
 }
 
 }  // namespace
