@@ -44,6 +44,11 @@ std::string format_seconds(Seconds seconds) {
   return cat(whole / 3600, " h ", whole % 3600 / 60, " min");
 }
 
+std::string format_flops(Flops flops) {
+  if (std::abs(flops) < 999.5) return cat(fixed(flops, 0), " FLOP");
+  return with_prefix(flops, 1, "FLOP");
+}
+
 std::string format_flop_rate(double flops_per_second) {
   if (std::abs(flops_per_second) < 999.95) return cat(fixed(flops_per_second, 1), " FLOP/s");
   return with_prefix(flops_per_second, 1, "FLOP/s");

@@ -20,6 +20,7 @@ void add_train_command(CLI::App& program, Runner& run);
 void add_eval_command(CLI::App& program, Runner& run);
 void add_verify_command(CLI::App& program, Runner& run);
 void add_layout_command(CLI::App& program, Runner& run);
+void add_dryrun_command(CLI::App& program, Runner& run);
 
 /// Options that several commands spell the same way.
 struct ModelOption {

@@ -42,6 +42,7 @@ int parse_and_run(const std::vector<std::string>& arguments) {
   cli::add_eval_command(program, run);
   cli::add_verify_command(program, run);
   cli::add_layout_command(program, run);
+  cli::add_dryrun_command(program, run);
   std::vector<std::string> reversed = cli::with_config_file(program, arguments);
   std::reverse(reversed.begin(), reversed.end());
   try {

@@ -20,10 +20,12 @@ DryRun dry_run(const ModelSpec& model, const DryRunOptions& options, int rank) {
   const RandomBatches batches({model.vocab_size, options.sequence_length, options.batch, /*seed=*/0});
   DryRun result;
   account->reset_peak();
+  account->reset_flops();
   world->ledger().reset();
   trainer.step(batches, 0);
   result.peak = account->peak();
   result.state = account->live();
+  result.flops = account->flops();
   result.ledger = world->ledger().rows();
   return result;
 }

@@ -97,6 +97,27 @@ void MemoryAccount::discharge(MemoryCategory category, Bytes bytes) {
   unlock();
 }
 
+ExecutedFlops MemoryAccount::flops() const {
+  lock();
+  const ExecutedFlops copy = flops_;
+  unlock();
+  return copy;
+}
+
+void MemoryAccount::add_flops(const ExecutedFlops& flops) {
+  lock();
+  flops_.matmul += flops.matmul;
+  flops_.attention += flops.attention;
+  flops_.attention_masked += flops.attention_masked;
+  unlock();
+}
+
+void MemoryAccount::reset_flops() {
+  lock();
+  flops_ = {};
+  unlock();
+}
+
 void MemoryAccount::refuse(MemoryCategory category, Bytes bytes) {
   const MemorySnapshot now = live();
   throw CheckFailed(cat("[memory] ", format_bytes(bytes), " more for ", memory_category_name(category),

@@ -15,7 +15,7 @@
 namespace octavo {
 namespace {
 
-// The one exception to "no thread-locals": an allocation has no other way to learn whose it is.
+// The one exception to "no thread-locals": an allocation or a product has no other way to learn whose it is.
 struct Charged {
   MemoryAccount* account = nullptr;
   MemoryCategory category = MemoryCategory::Workspace;
@@ -174,6 +174,10 @@ ChargeTo::ChargeTo(MemoryAccount* account) : previous_(charged.account) {
 }
 ChargeTo::~ChargeTo() {
   charged.account = previous_;
+}
+
+void count_flops(const ExecutedFlops& flops) {
+  if (charged.account != nullptr) charged.account->add_flops(flops);
 }
 
 CategoryScope::CategoryScope(MemoryCategory category) : previous_(charged.category) {

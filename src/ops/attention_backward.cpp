@@ -16,6 +16,8 @@
 namespace octavo::ops {
 namespace {
 
+constexpr int kBackwardProducts = 5;  // scores again, gradients of weights, values, keys and queries
+
 /// Letters as in kernels/attention.h; Z: keys of a stripe, padded.
 struct BackwardScratch {
   at::Tensor keys_ZD, values_ZD, keys_DZ;               // left operands
@@ -187,8 +189,9 @@ AttentionGradient attention_backward(const at::Tensor& dout, const at::Tensor& q
   const AttentionGradient gradient{at::zeros(q.sizes(), contiguous), at::empty(k.sizes(), contiguous),
                                    at::empty(v.sizes(), contiguous)};
   const BackwardScratch scratch(q, k.size(0));
-  if (q.is_meta()) return gradient;
   const std::vector<QueryBlock> blocks = plan_attention(pieces);
+  count_attention_flops(count_pairs(pieces, blocks, k.size(0)), kBackwardProducts, q.size(1), q.size(2));
+  if (q.is_meta()) return gradient;
   const BackwardInput input{dout, q, k, v, forward, scale};
   with_attention_types(q, "attention_backward", [&](auto element, auto operand) {
     BackwardPass<decltype(element), decltype(operand)>(input, gradient, scratch).run(blocks);

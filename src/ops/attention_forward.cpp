@@ -18,6 +18,8 @@
 namespace octavo::ops {
 namespace {
 
+constexpr int kForwardProducts = 2;  // scores, and weights by values
+
 /// Letters as in kernels/attention.h; Z: keys of a stripe, padded.
 struct ForwardScratch {
   at::Tensor keys_ZD, values_DZ;     // left operands
@@ -168,8 +170,9 @@ AttentionResult attention_forward(const at::Tensor& q, const at::Tensor& k, cons
   const AttentionResult result{at::empty(q.sizes(), q.options().memory_format(at::MemoryFormat::Contiguous)),
                                at::empty({q.size(1), q.size(0)}, q.options().dtype(statistics_dtype(q.scalar_type())))};
   const ForwardScratch scratch(q, k.size(0));
-  if (q.is_meta()) return result;
   const std::vector<QueryBlock> blocks = plan_attention(pieces);
+  count_attention_flops(count_pairs(pieces, blocks, k.size(0)), kForwardProducts, q.size(1), q.size(2));
+  if (q.is_meta()) return result;
   with_attention_types(q, "attention_forward", [&](auto element, auto operand) {
     ForwardPass<decltype(element), decltype(operand)>(q, k, v, result, scratch, scale).run(blocks);
   });

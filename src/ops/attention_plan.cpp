@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "octavo/memory/account.h"
+
 namespace octavo::ops {
 
 std::vector<QueryBlock> plan_attention(std::span<const AttentionPiece> pieces) {
@@ -37,6 +39,32 @@ std::vector<QueryBlock> plan_attention(std::span<const AttentionPiece> pieces) {
 
 KeySegment within(const KeySegment& segment, std::int64_t begin, std::int64_t end) {
   return {std::max(segment.begin, begin), std::min(segment.end, end), segment.diagonal};
+}
+
+PairCount count_pairs(std::span<const AttentionPiece> pieces, std::span<const QueryBlock> blocks,
+                      std::int64_t num_keys) {
+  PairCount pairs{0, 0};
+  for (const AttentionPiece& piece : pieces) {
+    // Bottom right: the last query sees all keys, the one before it one less, and so on.
+    pairs.visible += piece.q_len * piece.k_len - (piece.causal ? piece.q_len * (piece.q_len - 1) / 2 : 0);
+  }
+  for (const QueryBlock& block : blocks) {
+    for (const KeySegment& whole : block.segments) {
+      for (std::int64_t begin = 0; begin < num_keys; begin += kKeyStripe) {
+        const KeySegment segment = within(whole, begin, std::min(begin + kKeyStripe, num_keys));
+        // Products over kKeyBlock keys at a time, of which only the last is padded.
+        if (segment.begin < segment.end) pairs.computed += padded(segment.end - segment.begin) * padded(block.rows);
+      }
+    }
+  }
+  return pairs;
+}
+
+void count_attention_flops(const PairCount& pairs, int num_products, std::int64_t num_heads, std::int64_t width) {
+  const Flops per_pair = 2.0 * num_products * static_cast<Flops>(num_heads * width);
+  count_flops({.matmul = 0,
+               .attention = per_pair * static_cast<Flops>(pairs.visible),
+               .attention_masked = per_pair * static_cast<Flops>(pairs.computed - pairs.visible)});
 }
 
 }  // namespace octavo::ops

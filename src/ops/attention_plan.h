@@ -36,4 +36,17 @@ std::vector<QueryBlock> plan_attention(std::span<const AttentionPiece> pieces);
 /// The part of `segment` within the keys [begin, end), empty if begin >= end of the result.
 KeySegment within(const KeySegment& segment, std::int64_t begin, std::int64_t end);
 
+/// Pairs of a query and a key, of one query head.
+struct PairCount {
+  std::int64_t visible;   // that the pieces let a query see
+  std::int64_t computed;  // that the products compute, >= visible: padded blocks, and blocks across the diagonal
+};
+
+/// Of `blocks`, which plan_attention() made of `pieces`, over `num_keys` keys.
+PairCount count_pairs(std::span<const AttentionPiece> pieces, std::span<const QueryBlock> blocks,
+                      std::int64_t num_keys);
+
+/// Books the FLOPs of `num_products` products over these pairs, for num_heads query heads of `width`.
+void count_attention_flops(const PairCount& pairs, int num_products, std::int64_t num_heads, std::int64_t width);
+
 }  // namespace octavo::ops

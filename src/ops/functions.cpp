@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "octavo/base/error.h"
+#include "octavo/ops/matmul.h"
 #include "octavo/ops/rms_norm.h"
 #include "octavo/ops/swiglu.h"
 
@@ -47,13 +48,13 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     at::AutoDispatchBelowADInplaceOrView guard;
     ctx->save_for_backward({x});
     hold(ctx, weight);
-    return kept.value.defined() ? kept.value.alias() : at::mm(x, weight.panel().t());
+    return kept.value.defined() ? kept.value.alias() : ops::mm(x, weight.panel().t());
   }
   static variable_list backward(AutogradContext* ctx, variable_list dy) {
     const at::Tensor x = ctx->get_saved_variables()[0];
     const WeightRef& weight = held<WeightRef>(ctx);
     weight.add_product(dy[0], x);
-    return {at::mm(dy[0], weight.panel()), {}, {}};
+    return {ops::mm(dy[0], weight.panel()), {}, {}};
   }
 };
 
@@ -67,7 +68,7 @@ struct LinearPairFunction : torch::autograd::Function<LinearPairFunction> {
     ctx->save_for_backward({x});
     hold(ctx, weights);
     const auto product = [&](const WeightRef& weight, const Kept& kept) {
-      return kept.value.defined() ? kept.value.alias() : at::mm(x, weight.panel().t());
+      return kept.value.defined() ? kept.value.alias() : ops::mm(x, weight.panel().t());
     };
     return {product(weights.first, first), product(weights.second, second)};
   }
@@ -75,10 +76,10 @@ struct LinearPairFunction : torch::autograd::Function<LinearPairFunction> {
     const at::Tensor x = ctx->get_saved_variables()[0];
     const Weights& weights = held<Weights>(ctx);
     weights.first.add_product(dy[0], x);
-    at::Tensor dx = at::mm(dy[0], weights.first.panel());
+    at::Tensor dx = ops::mm(dy[0], weights.first.panel());
     dy[0].reset();
     weights.second.add_product(dy[1], x);
-    dx.addmm_(dy[1], weights.second.panel());
+    ops::addmm_(dx, dy[1], weights.second.panel());
     return {dx, {}, {}, {}};
   }
 };
@@ -90,13 +91,13 @@ struct LinearOutFunction : torch::autograd::Function<LinearOutFunction> {
     hold(ctx, weight);
     const at::Tensor panel = weight.panel();
     // One element spread over the shape: a tensor with the right metadata and no memory.
-    return compute ? at::mm(x, panel) : at::empty({1, 1}, x.options()).expand({x.size(0), panel.size(1)});
+    return compute ? ops::mm(x, panel) : at::empty({1, 1}, x.options()).expand({x.size(0), panel.size(1)});
   }
   static variable_list backward(AutogradContext* ctx, variable_list dy) {
     const at::Tensor x = ctx->get_saved_variables()[0];
     const WeightRef& weight = held<WeightRef>(ctx);
     weight.add_product(x, dy[0]);
-    return {at::mm(dy[0], weight.panel().t()), {}, {}};
+    return {ops::mm(dy[0], weight.panel().t()), {}, {}};
   }
 };
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "octavo/base/text.h"
-
 namespace octavo {
 namespace {
 
@@ -68,32 +66,6 @@ void Ledger::reset() {
   std::fill(totals_.begin(), totals_.end(), Total{});
   first_entry_ += static_cast<std::int64_t>(entries_.size());
   entries_.clear();
-}
-
-std::string ledger_table(std::span<const LedgerRow> rows) {
-  std::vector<std::vector<std::string>> lines = {
-      {"axes", "purpose", "kind", "count", "logical", "copied", "waiting", "skew"}};
-  for (const LedgerRow& row : rows) {
-    lines.push_back({row.group, std::string(purpose_name(row.purpose)), std::string(collective_name(row.kind)),
-                     with_commas(row.count), format_bytes(row.logical), format_bytes(row.copied),
-                     format_seconds(row.waited), format_seconds(row.skew)});
-  }
-  constexpr std::size_t kNumTextColumns = 3;  // left-aligned; numbers are right-aligned
-  std::vector<std::size_t> widths(lines[0].size(), 0);
-  for (const auto& line : lines) {
-    for (std::size_t column = 0; column < line.size(); ++column)
-      widths[column] = std::max(widths[column], line[column].size());
-  }
-  std::string text;
-  for (const auto& line : lines) {
-    for (std::size_t column = 0; column < line.size(); ++column) {
-      const std::string padding(widths[column] - line[column].size(), ' ');
-      const bool last = column + 1 == line.size();
-      text += column < kNumTextColumns ? line[column] + padding : padding + line[column];
-      text += last ? "\n" : "  ";
-    }
-  }
-  return text;
 }
 
 }  // namespace octavo

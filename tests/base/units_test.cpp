@@ -32,6 +32,12 @@ TEST_CASE("seconds choose their unit by size") {
   CHECK(format_seconds(-0.5) == "-500.0 ms");
 }
 
+TEST_CASE("FLOPs carry a decimal prefix") {
+  CHECK(format_flops(0) == "0 FLOP");
+  CHECK(format_flops(999) == "999 FLOP");
+  CHECK(format_flops(1.94e9) == "1.9 GFLOP");
+}
+
 TEST_CASE("FLOP rates carry a decimal prefix") {
   CHECK(format_flop_rate(1.9e9) == "1.9 GFLOP/s");
   CHECK(format_flop_rate(2.3e12) == "2.3 TFLOP/s");

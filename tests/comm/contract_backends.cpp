@@ -3,6 +3,7 @@
 #include "comm/contract.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
+#include "octavo/comm/emulated_world.h"
 #include "octavo/comm/run_ranks.h"
 
 namespace octavo {
@@ -15,6 +16,17 @@ const std::vector<ContractBackend>& contract_backends() {
              run_ranks({.num_ranks = run.num_ranks, .deadline = run.deadline}, body);
            },
        .rank_counts = {1, 2, 3, 4},
+       .dtypes = {at::kFloat, at::kDouble, at::kBFloat16, at::kLong},
+       .compares_calls = true},
+      {.name = "threads, emulated link",
+       .run =
+           [](const ContractRun& run, const std::function<void(World&)>& body) {
+             run_ranks({.num_ranks = run.num_ranks, .deadline = run.deadline}, [&](World& inner) {
+               const auto world = make_emulated_world(inner, parse_link("20GB/s,2us"));
+               body(*world);
+             });
+           },
+       .rank_counts = {1, 2, 4},
        .dtypes = {at::kFloat, at::kDouble, at::kBFloat16, at::kLong},
        .compares_calls = true},
   };

@@ -98,6 +98,40 @@ TEST_CASE("the table names axes, purpose and kind of every row") {
   CHECK(table.find("keys_values") != std::string::npos);
   CHECK(table.find("all_gather") != std::string::npos);
   CHECK(table.find("2.0 MB") != std::string::npos);
+  CHECK(table.find("predicted") == std::string::npos);
+}
+
+TEST_CASE("the table splits waiting, and shows what was predicted beside what was booked") {
+  Ledger ledger;
+  const int data = ledger.add_group("data");
+  const auto ticket = ledger.post(transfer(data, Purpose::Gradients, Collective::AllReduce, 2'000'000));
+  ledger.finish(ticket, {.matched = 4, .done = 5, .waited = 3});
+  std::vector<LedgerRow> predicted = ledger.rows();
+  predicted[0].logical = 3'000'000;
+  predicted.push_back(predicted[0]);
+  predicted[1].purpose = Purpose::Norm;
+  const std::string table = ledger_table(ledger.rows(), predicted);
+  CHECK(table ==
+        "axes  purpose    kind        count  predicted  logical  copied  waiting    skew  exposed\n"
+        "data  gradients  all_reduce      1     3.0 MB   2.0 MB  1.0 MB   3.00 s  2.00 s   1.00 s\n"
+        "data  norm       all_reduce      0     3.0 MB      0 B     0 B      0 s     0 s      0 s\n");
+}
+
+TEST_CASE("booked traffic that was not predicted, and the reverse, is named with both numbers") {
+  Ledger ledger;
+  const int data = ledger.add_group("data");
+  (void)ledger.post(transfer(data, Purpose::Gradients, Collective::AllReduce, 1000));
+  (void)ledger.post(transfer(data, Purpose::Norm, Collective::AllReduce, 16));
+  const auto rows = ledger.rows();
+  CHECK(traffic_differences(rows, rows).empty());
+  std::vector<LedgerRow> more = rows, other = rows;
+  more[0].count = 2;
+  CHECK(traffic_differences(more, rows) ==
+        std::vector<std::string>{"data gradients all_reduce: booked 1 of 1,000 B, predicted 2 of 1,000 B"});
+  other[1].kind = Collective::AllGather;
+  CHECK(traffic_differences(other, rows) ==
+        std::vector<std::string>{"data norm all_reduce: booked 1 of 16 B, predicted 0 of 0 B",
+                                 "data norm all_gather: booked 0 of 0 B, predicted 1 of 16 B"});
 }
 
 }  // namespace

@@ -16,6 +16,9 @@ std::string format_bytes(Bytes bytes);
 /// "850 us", "12.3 ms", "4.56 s", "3 min 20 s".
 std::string format_seconds(Seconds seconds);
 
+/// "12 FLOP", "1.9 GFLOP".
+std::string format_flops(Flops flops);
+
 /// "1.9 GFLOP/s", "2.3 TFLOP/s".
 std::string format_flop_rate(double flops_per_second);
 

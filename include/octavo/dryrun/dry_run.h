@@ -1,5 +1,5 @@
-// One rank's real training step on meta tensors: exact memory by category and its ledger, for any rank of any world,
-// without weights, data or peers.
+// One rank's real training step on meta tensors: exact memory by category, FLOPs and its ledger, for any rank of any
+// world, without weights, data or peers.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@ struct DryRunOptions {
 struct DryRun {
   MemorySnapshot peak;   // of a step
   MemorySnapshot state;  // alive between steps
+  ExecutedFlops flops;   // of a step
   std::vector<LedgerRow> ledger;
 };
 

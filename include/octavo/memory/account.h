@@ -1,4 +1,5 @@
-// What one rank's tensors cost: live and peak bytes by category, counted by the allocator itself.
+// What one rank's tensors cost: live and peak bytes by category, counted by the allocator itself; and the FLOPs of the
+// products made of them, counted by the ops.
 #pragma once
 
 #include <array>
@@ -25,6 +26,17 @@ struct MemorySnapshot {
   std::string to_string() const;
 };
 
+/// FLOPs of the products that ran (on meta tensors: that would have), from the shapes that the kernels got. A
+/// multiply-add counts as two.
+struct ExecutedFlops {
+  Flops matmul = 0;            // 2 m k n per product of [m, k] by [k, n]
+  Flops attention = 0;         // 2 D per product, query head and pair of a query and a key that it may see
+  Flops attention_masked = 0;  // the same for pairs that attention's blocks compute for nothing: beyond the causal
+                               // border, and padding
+
+  Flops total() const { return matmul + attention + attention_masked; }
+};
+
 /// The account of one rank. Blocks keep it alive, so tensors may outlive the rank that made them. Thread-safe: a block
 /// may be freed by another thread than the one that is charged for it.
 class MemoryAccount {
@@ -45,6 +57,10 @@ class MemoryAccount {
   void charge(MemoryCategory category, Bytes bytes);
   void discharge(MemoryCategory category, Bytes bytes);
 
+  ExecutedFlops flops() const;  // since reset_flops()
+  void add_flops(const ExecutedFlops& flops);
+  void reset_flops();
+
  private:
   explicit MemoryAccount(Bytes limit) : limit_(limit) {}
   [[noreturn]] void refuse(MemoryCategory category, Bytes bytes);
@@ -55,6 +71,7 @@ class MemoryAccount {
   std::atomic<int> references_{1};
   mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   MemorySnapshot live_, peak_;
+  ExecutedFlops flops_;
 };
 
 using AccountHandle = std::unique_ptr<MemoryAccount, MemoryAccount::Release>;
@@ -70,6 +87,9 @@ class ChargeTo {
  private:
   MemoryAccount* previous_;
 };
+
+/// Adds to the account that this thread charges; nothing happens without one.
+void count_flops(const ExecutedFlops& flops);
 
 /// Books this thread's allocations under `category` while it lives; outside of any they count as workspace.
 class CategoryScope {

@@ -25,7 +25,9 @@ struct AttentionResult {
 /// q [T, A, D], k and v [S, G, D]; rows and heads may be strided, the last dimension is contiguous. Scores are scaled
 /// by `scale` > 0 (1/sqrt(D) in the models here). They exist in small blocks only; sums are float32 (float64) whatever
 /// the dtype. Scratch: two copies of at most 4096 keys of one KV head, five in the backward, allocated by libtorch and
-/// so counted; on the meta device the same is allocated and nothing computed. Local, in the calling thread alone.
+/// so counted; on the meta device the same is allocated and nothing computed. FLOPs are booked with the rank's account
+/// (memory/account.h), the same on meta: two products over the pairs that the pieces let see, five in the backward,
+/// and apart from them the pairs that blocks compute for nothing. Local, in the calling thread alone.
 /// Throws InternalError if shapes or pieces do not fit.
 AttentionResult attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                   std::span<const AttentionPiece> pieces, double scale);

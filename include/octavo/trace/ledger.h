@@ -45,11 +45,11 @@ struct LedgerRow {
   std::string group;  // the axes, as "data"
   Purpose purpose;
   Collective kind;
-  std::int64_t count;  // transfers posted
-  Bytes logical;
-  Bytes copied;
-  Seconds waited;  // blocked in wait()
-  Seconds skew;    // the part of `waited` before the last rank had posted; the rest is exposed communication
+  std::int64_t count = 0;  // transfers posted
+  Bytes logical = 0;
+  Bytes copied = 0;
+  Seconds waited = 0;  // blocked in wait()
+  Seconds skew = 0;    // the part of `waited` before the last rank had posted; the rest is exposed communication
 };
 
 class Ledger {
@@ -98,7 +98,15 @@ class Ledger {
   bool keep_entries_ = false;
 };
 
-/// The rows as a table for people: name, purpose, kind, count, logical, copied, waiting, skew; one line each.
+/// Where the transfers booked are not those predicted, one line per group, purpose and kind whose count or logical
+/// bytes differ, with both; empty if they agree. Copied bytes and times are not predicted.
+std::vector<std::string> traffic_differences(std::span<const LedgerRow> predicted, std::span<const LedgerRow> booked);
+
+/// The rows as a table for people, one line each: axes, purpose, kind, count, logical and copied bytes, and waiting,
+/// split into skew (waiting for other ranks to post) and what of the transfer itself was exposed; no such columns if
+/// nobody waited, as in a dry run. With a prediction its bytes stand beside the logical ones, and rows that were
+/// predicted and not booked come last.
 std::string ledger_table(std::span<const LedgerRow> rows);
+std::string ledger_table(std::span<const LedgerRow> rows, std::span<const LedgerRow> predicted);
 
 }  // namespace octavo

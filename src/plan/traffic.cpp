@@ -1,0 +1,151 @@
+#include "octavo/plan/traffic.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+#include "octavo/layout/placement.h"
+#include "octavo/mesh/rank_group.h"
+#include "octavo/trace/cost.h"
+
+namespace octavo {
+namespace {
+
+/// Messages summed up as a ledger does.
+class Rows {
+ public:
+  /// `count` messages of `message` bytes over a group.
+  void add(const RankGroup& group, Purpose purpose, Collective kind, Bytes message, std::int64_t count = 1) {
+    const auto num_ranks = static_cast<int>(group.ranks.size());
+    if (num_ranks == 1 || count == 0) return;
+    const auto [row, is_new] = rows_.try_emplace({group.name, purpose, kind});
+    if (is_new) row->second = {.group = group.name, .purpose = purpose, .kind = kind};
+    row->second.count += count;
+    row->second.logical += count * collective_cost(kind, Algorithm::Direct, num_ranks, message).sent;
+  }
+
+  std::vector<LedgerRow> list() const {
+    std::vector<LedgerRow> list;
+    for (const auto& [key, row] : rows_) list.push_back(row);
+    return list;
+  }
+
+ private:
+  std::map<std::tuple<std::string, Purpose, Collective>, LedgerRow> rows_;
+};
+
+class Prediction {
+ public:
+  Prediction(const ParamTable& table, const Layout& layout, const StepShape& shape, int rank)
+      : layout_(layout),
+        shape_(shape),
+        rank_(rank),
+        placement_(place(table, layout, rank)),
+        data_(rank_group(layout.mesh, rank, std::array{Axis::Data})),
+        tensor_(rank_group(layout.mesh, rank, std::array{Axis::Tensor})),
+        world_(rank_group(layout.mesh, rank, kAllAxes)),
+        hidden_(table.slabs()[table.panel_slab(0, vocabulary_panels::kRows)].width),
+        num_blocks_(static_cast<std::int64_t>(table.blocks().size()) - 2) {
+    internal_check(shape.batch >= 0 && shape.sequence_length >= 1 && shape.micro_batch >= 1,
+                   cat("[plan] a step of ", shape.batch, " sequences of ", shape.sequence_length, " tokens, ",
+                       shape.micro_batch, " at once; needs no negative batch and at least 1 of the others"));
+  }
+
+  void add_step() {
+    add_micro_batches(/*training=*/true);
+    add_data_axis();
+    for (const GradientSum& sum : placement_.sums) {
+      rows_.add(neighbour_group(layout_.mesh, rank_, Axis::Tensor, sum.neighbours), Purpose::Gradients,
+                Collective::AllReduce, sum.elements() * sum_bytes());
+    }
+    rows_.add(world_, Purpose::Norm, Collective::AllReduce, kTwoScalars);
+  }
+
+  void add_evaluation(std::int64_t num_batches) {
+    for (std::int64_t batch = 0; batch < num_batches; ++batch) add_micro_batches(/*training=*/false);
+    rows_.add(world_, Purpose::Loss, Collective::AllReduce, kTwoScalars);
+  }
+
+  std::vector<LedgerRow> rows() const { return rows_.list(); }
+
+ private:
+  static constexpr Bytes kTwoScalars = 2 * 8;
+
+  Bytes compute_bytes() const { return element_bytes(shape_.compute); }        // e
+  Bytes sum_bytes() const { return element_bytes(sum_type(shape_.compute)); }  // g
+
+  void add_micro_batches(bool training) {
+    const std::int64_t here = sequences_of(layout_, shape_.batch, layout_.mesh.index(rank_, Axis::Data)).size();
+    for (std::int64_t first = 0; first < here; first += shape_.micro_batch) {
+      add_micro_batch(std::min(shape_.micro_batch, here - first) * shape_.sequence_length, training);
+    }
+  }
+
+  void add_micro_batch(std::int64_t tokens, bool training) {
+    const std::int64_t degree = layout_.mesh.size(Axis::Tensor);
+    const std::int64_t sums = training ? 2 + 2 * num_blocks_ : 1 + num_blocks_;
+    if (layout_.tensor_form == TensorForm::AllReduce) {
+      rows_.add(tensor_, Purpose::Activations, Collective::AllReduce, tokens * hidden_ * compute_bytes(), sums);
+    } else {
+      const Bytes activation = round_up(tokens, degree) * hidden_ * compute_bytes();
+      rows_.add(tensor_, Purpose::Activations, Collective::AllGather, activation,
+                training ? 2 + 3 * num_blocks_ : 1 + num_blocks_);
+      rows_.add(tensor_, Purpose::Activations, Collective::ReduceScatter, activation, sums);
+    }
+    const std::int64_t chunk = tokens_per_chunk();
+    for (std::int64_t first = 0; first < tokens; first += chunk) {
+      rows_.add(tensor_, Purpose::Loss, Collective::AllGather,
+                degree * 2 * std::min(chunk, tokens - first) * sum_bytes());
+    }
+  }
+
+  /// As the head takes them (blocks/vocabulary.h, Head::Options).
+  std::int64_t tokens_per_chunk() const {
+    constexpr Bytes kLogitBytes = 64 << 20;
+    constexpr std::int64_t kFewestTokens = 256;
+    const std::int64_t rows = placement_.shares.back().computed_units();
+    return std::max(kFewestTokens, kLogitBytes / (rows * compute_bytes()));
+  }
+
+  void add_data_axis() {
+    for (const Bucket& bucket : placement_.buckets) {
+      const std::int64_t elements = bucket.local.size();
+      if (layout_.zero == ZeroStage::None) {
+        rows_.add(data_, Purpose::Gradients, Collective::AllReduce, elements * sum_bytes());
+        continue;
+      }
+      rows_.add(data_, Purpose::Gradients, Collective::ReduceScatter, elements * sum_bytes());
+      rows_.add(data_, Purpose::Weights, Collective::AllGather, elements * compute_bytes());
+    }
+  }
+
+  const Layout& layout_;
+  const StepShape& shape_;
+  const int rank_;
+  const Placement placement_;
+  const RankGroup data_, tensor_, world_;
+  const std::int64_t hidden_;      // h
+  const std::int64_t num_blocks_;  // B
+  Rows rows_;
+};
+
+}  // namespace
+
+std::vector<LedgerRow> predict_step_traffic(const ParamTable& table, const Layout& layout, const StepShape& shape,
+                                            int rank) {
+  Prediction prediction(table, layout, shape, rank);
+  prediction.add_step();
+  return prediction.rows();
+}
+
+std::vector<LedgerRow> predict_evaluation_traffic(const ParamTable& table, const Layout& layout, const StepShape& shape,
+                                                  int rank, std::int64_t num_batches) {
+  Prediction prediction(table, layout, shape, rank);
+  prediction.add_evaluation(num_batches);
+  return prediction.rows();
+}
+
+}  // namespace octavo
