@@ -9,6 +9,7 @@
 #include "octavo/base/text.h"
 #include "octavo/layout/block_layout.h"
 #include "octavo/ops/cross_entropy.h"
+#include "octavo/ops/matmul.h"
 #include "octavo/ops/rms_norm.h"
 
 namespace octavo {
@@ -54,7 +55,7 @@ at::Tensor Head::final_norm(const at::Tensor& x, WeightTrip& trip) const {
 
 at::Tensor Head::logits(const at::Tensor& normed, WeightTrip& trip, UnitExchange& exchange) const {
   const UnitRange rows = trip.units(0);
-  const at::Tensor here = at::mm(normed, trip.panel(0, kRows).t()).narrow(1, 0, rows.num_real());
+  const at::Tensor here = ops::mm(normed, trip.panel(0, kRows).t()).narrow(1, 0, rows.num_real());
   if (rows.num_real() == vocab_size_) return here;
   const at::Tensor all = at::zeros({normed.size(0), vocab_size_}, here.options());
   if (trip.counts()) all.narrow(1, rows.begin, rows.num_real()).copy_(here);
@@ -85,7 +86,7 @@ Head::Result Head::run(const at::Tensor& x, const at::Tensor& labels, const doub
     const std::int64_t count = std::min(chunk, tokens - first);
     const at::Tensor rows = normed_NH.narrow(0, first, count);
     const at::Tensor chunk_labels = labels.narrow(0, first, count);
-    at::Tensor logits = at::mm(rows, weight.t());
+    at::Tensor logits = ops::mm(rows, weight.t());
     mask_padding(logits, vocabulary);
     ops::VocabularyMerge merge = ops::vocabulary_merge_begin(count, x.scalar_type(), x.device());
     ops::vocabulary_merge_block(merge, logits, chunk_labels, vocabulary.begin);
@@ -95,7 +96,7 @@ Head::Result Head::run(const at::Tensor& x, const at::Tensor& labels, const doub
     ops::logits_to_gradient_(logits, merge.lse, chunk_labels, vocabulary.begin, *gradient_scale);
     trip.add_product(0, kRows, logits, rows);
     at::Tensor target = dnormed_NH.narrow(0, first, count);
-    at::mm_out(target, logits, weight);
+    ops::mm_out(target, logits, weight);
   }
   if (gradient_scale == nullptr) return result;
   const at::Tensor dnormed_TH = exchange.sum(std::move(dnormed_NH), trip.counts());

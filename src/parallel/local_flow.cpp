@@ -6,6 +6,7 @@
 
 #include "octavo/ops/accumulate.h"
 #include "octavo/ops/embedding.h"
+#include "octavo/ops/matmul.h"
 
 namespace octavo {
 namespace {
@@ -31,9 +32,9 @@ class LocalTrip final : public Trip {
   void add_product(int step, int panel, const at::Tensor& a, const at::Tensor& b) override {
     at::Tensor gradient = rows_of(store_.gradient(slab(panel)), step, panel);
     if (gradient.scalar_type() == a.scalar_type()) {
-      gradient.addmm_(a.t(), b);
+      ops::addmm_(gradient, a.t(), b);
     } else {  // libtorch has no product of bfloat16 factors that adds into float32
-      ops::accumulate_(gradient, at::mm(a.t(), b));
+      ops::accumulate_(gradient, ops::mm(a.t(), b));
     }
   }
 
