@@ -13,6 +13,7 @@
 #include "octavo/base/text.h"
 #include "octavo/comm/gather_bytes.h"
 #include "octavo/infer/sample.h"
+#include "octavo/plan/traffic.h"
 #include "octavo/spec/flops.h"
 #include "octavo/train/matmul_peak.h"
 #include "octavo/train/model_source.h"
@@ -139,6 +140,27 @@ class RankRun {
   std::ofstream metrics_;
 };
 
+/// What the steps and validations of a run move, per rank, mean over the ranks.
+std::vector<LedgerRow> predicted_ledger(const TrainJob& job, const ParamTable& table, std::size_t num_validations) {
+  const auto add = [](std::vector<LedgerRow>& sum, std::vector<LedgerRow> rows, std::int64_t times) {
+    for (LedgerRow& row : rows) {
+      row.count *= times;
+      row.logical *= times;
+      sum.push_back(row);
+    }
+  };
+  std::vector<RankSummary> ranks(job.layout.world_size());
+  for (int rank = 0; rank < job.layout.world_size(); ++rank) {
+    const StepShape step{job.batch, job.sequence_length, job.trainer.micro_batch, job.dtype};
+    add(ranks[rank].moved, predict_step_traffic(table, job.layout, step, rank), job.arguments.steps);
+    if (!job.valid) continue;
+    const StepShape validation{job.valid->batch_size(), job.sequence_length, job.trainer.micro_batch, job.dtype};
+    add(ranks[rank].moved, predict_evaluation_traffic(table, job.layout, validation, rank, 1),
+        static_cast<std::int64_t>(num_validations));
+  }
+  return mean_ledger(ranks);
+}
+
 int run_train(const TrainArguments& arguments) {
   TrainSummary summary;
   summary.start = Clock::now();
@@ -170,6 +192,8 @@ int run_train(const TrainArguments& arguments) {
     }
   }
   run_session(job.session, [&](RankSession& session) { RankRun(job, table, session, summary).run(); });
+  // The validation before the first step is not among what was booked.
+  summary.predicted = predicted_ledger(job, table, job.valid ? summary.valid_losses.size() - 1 : 0);
   std::cout << (arguments.json_output ? summary.to_json() : summary.to_text());
   return 0;
 }

@@ -20,6 +20,12 @@ double TrainSummary::matmul_peak() const {
   return sum;
 }
 
+std::string TrainSummary::traffic_verdict() const {
+  const std::vector<std::string> differences = traffic_differences(predicted, mean_ledger(ranks));
+  if (differences.empty()) return "as the layout's formulas predict\n";
+  return cat("NOT as the layout's formulas predict:\n  ", join(differences, "\n  "), "\n");
+}
+
 std::string TrainSummary::to_text() const {
   const double rate = flops_per_step / median_step();
   std::string text =
@@ -45,7 +51,8 @@ std::string TrainSummary::to_text() const {
   }
   text += memory.to_string();
   if (const std::vector<LedgerRow> moved = mean_ledger(ranks); !moved.empty()) {
-    text += cat("\nmoved in ", step_seconds.size(), " steps, per rank\n", ledger_table(moved));
+    text += cat("\nmoved in ", step_seconds.size(), " steps, per rank\n", ledger_table(moved, predicted));
+    text += traffic_verdict();
   }
   std::vector<std::string> without;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -78,6 +85,7 @@ std::string TrainSummary::to_json() const {
   out_json["validation"] = json::array();
   for (const auto& [step, loss] : valid_losses)
     out_json["validation"].push_back({{"after_step", step}, {"loss", loss}});
+  out_json["traffic_as_predicted"] = traffic_differences(predicted, mean_ledger(ranks)).empty();
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     json by_category = json::object();
     for (int c = 0; c < kNumMemoryCategories; ++c) {

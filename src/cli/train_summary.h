@@ -24,6 +24,7 @@ struct TrainSummary {
   std::vector<std::pair<std::int64_t, double>> valid_losses;  // after step, loss
 
   std::vector<RankSummary> ranks;
+  std::vector<LedgerRow> predicted;  // what the layout's formulas say that a rank moves, mean over the ranks
 
   std::string to_text() const;
   std::string to_json() const;
@@ -31,6 +32,7 @@ struct TrainSummary {
  private:
   double median_step() const;
   double matmul_peak() const;
+  std::string traffic_verdict() const;
 };
 
 }  // namespace octavo::cli
