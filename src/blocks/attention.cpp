@@ -30,17 +30,19 @@ class Attention final : public Block {
     }
     auto [q, k, v] =
         ops::split_heads(qkv, units.size(), spec_.head_dim, context.sequence.rope(spec_.rope, spec_.head_dim), norm);
-    auto [keys, values] = context.sequence.exchange(k, v);
-    return {q, keys, values};
+    return {q, k, v};
   }
 
   at::Tensor mix(const Projected& projected, UnitRange, const WeightRefs& weights,
                  BlockContext& context) const override {
     const double scale = 1.0 / std::sqrt(static_cast<double>(spec_.head_dim));
-    const at::Tensor out =
-        ops::attention(projected[0], projected[1], projected[2], context.sequence.pieces(), scale, context.stash);
+    const at::Tensor out = ops::attention(projected[projected_attention::kQuery], projected[projected_attention::kKey],
+                                          projected[projected_attention::kValue], context.keys_values,
+                                          context.sequence.pieces(), scale, context.stash);
     return ops::linear_out(out.flatten(1, 2), weights[attention_panels::kOut], !context.stash.recomputing());
   }
+
+  bool exchanges_keys_values() const override { return true; }
 
  private:
   AttentionSpec spec_;

@@ -132,31 +132,36 @@ struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
 };
 
 struct AttentionArguments {
+  std::shared_ptr<KeyValueSlot> slot;
   std::vector<AttentionPiece> pieces;
   double scale;
 };
 
 struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor&, const at::Tensor&,
                             const AttentionArguments& arguments, Stash* stash) {
     at::AutoDispatchBelowADInplaceOrView guard;
     AttentionResult result;
     if (const auto kept = stash->kept("attention"); !kept.empty()) {
       result = {kept[0].alias(), kept[1]};
     } else {
-      result = attention_forward(q, k, v, arguments.pieces, arguments.scale);
+      const auto [keys, values] = arguments.slot->exchange->gathered();
+      result = attention_forward(q, keys, values, arguments.pieces, arguments.scale);
       stash->offer("attention", {result.out, result.lse});
     }
-    ctx->save_for_backward({q, k, v, result.out, result.lse});
+    ctx->save_for_backward({q, result.out, result.lse});
     hold(ctx, arguments);
     return result.out;
   }
   static variable_list backward(AutogradContext* ctx, variable_list dout) {
     const variable_list saved = ctx->get_saved_variables();
     const auto& arguments = held<AttentionArguments>(ctx);
-    AttentionGradient gradient = attention_backward(dout[0], saved[0], saved[1], saved[2], {saved[3], saved[4]},
-                                                    arguments.pieces, arguments.scale);
-    return {gradient.dq, gradient.dk, gradient.dv, {}, {}};
+    KeyValueExchange& exchange = *arguments.slot->exchange;
+    const auto [keys, values] = exchange.gathered();
+    AttentionGradient gradient =
+        attention_backward(dout[0], saved[0], keys, values, {saved[1], saved[2]}, arguments.pieces, arguments.scale);
+    const auto [dk, dv] = exchange.send_back(std::move(gradient.dk), std::move(gradient.dv));
+    return {gradient.dq, dk, dv, {}, {}};
   }
 };
 
@@ -188,8 +193,9 @@ at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) {
 }
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                     const std::vector<AttentionPiece>& pieces, double scale, Stash& stash) {
-  return AttentionFunction::apply(q, k, v, AttentionArguments{pieces, scale}, &stash);
+                     const std::shared_ptr<KeyValueSlot>& slot, const std::vector<AttentionPiece>& pieces, double scale,
+                     Stash& stash) {
+  return AttentionFunction::apply(q, k, v, AttentionArguments{slot, pieces, scale}, &stash);
 }
 
 }  // namespace octavo::ops

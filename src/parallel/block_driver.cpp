@@ -2,45 +2,26 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include "octavo/base/error.h"
 #include "octavo/memory/account.h"
 #include "parallel/released_memory.h"
+#include "parallel/step_run.h"
 
 namespace octavo {
 namespace {
-
-using torch::autograd::Edge;
-
-/// A value whose graph is kept and whose memory is not.
-Edge edge_of(const at::Tensor& tensor) {
-  return torch::autograd::impl::gradient_edge(tensor);
-}
-
-/// The gradient that `dy`, arriving at `output`, sends to `leaf`; frees the graph between them.
-at::Tensor run_backward(const Edge& output, const at::Tensor& dy, const at::Tensor& leaf) {
-  auto gradients = torch::autograd::Engine::get_default_engine().execute(
-      {output}, {dy}, /*keep_graph=*/false, /*create_graph=*/false, /*accumulate_grad=*/false, {edge_of(leaf)});
-  return gradients.front();
-}
-
-at::Tensor leaf_of(const at::Tensor& value) {
-  return value.detach().requires_grad_(true);
-}
 
 struct SavedBlock final : Saved {
   const MicroBatch* batch = nullptr;
   at::Tensor x_TH;             // the residual stream before the block; a leaf of the prologue's graph under `keep`
   std::vector<Stash> stashes;  // per step
 
-  // Only under `keep`: the graphs of the prologue and of each step's partial.
+  // Only under `keep`: the graphs of the prologue and of each step.
   std::shared_ptr<WeightSlot> slot;
   at::Tensor shared_TH;  // what the prologue gave
-  at::Tensor shared_NH;  // the same of all tokens: the leaf of the partials' graphs; without memory if it was gathered
+  at::Tensor shared_NH;  // the same of all tokens: the leaf of the steps' graphs; without memory if it was gathered
   Edge prologue;
-  std::vector<Edge> partials;
+  std::vector<StepGraph> steps;
 };
 
 /// What the units need of all tokens, from the part that is held here.
@@ -79,11 +60,13 @@ at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const MicroBatch& batch,
     shared_TH.reset();
     for (int step = 0; step < trip->num_steps(); ++step) {
       kept->stashes.emplace_back(saved != nullptr ? &policy_ : nullptr);
-      BlockContext context{batch.sequence, kept->stashes.back()};
-      const at::Tensor partial_NH = block_.partial(shared_NH, trip->units(step), WeightRefs(slot, step), context);
-      if (keeps_graph) kept->partials.push_back(edge_of(partial_NH));
+      StepGraph* graph = keeps_graph ? &kept->steps.emplace_back() : nullptr;
+      StepRun run(block_, batch, kept->stashes.back(), trip->units(step), WeightRefs(slot, step));
+      run.project(shared_NH, graph);
+      const at::Tensor partial_NH = run.mix(graph);
+      run.end_exchange();
       const at::NoGradGuard no_grad;
-      sum_NH = step == 0 ? partial_NH.detach() : sum_NH.add_(partial_NH);
+      sum_NH = step == 0 ? partial_NH : sum_NH.add_(partial_NH);
     }
     // Kept whole it would cost as much as all tokens on every rank; backward gathers it again.
     if (keeps_graph && is_gathered) release_memory(shared_NH);
@@ -124,22 +107,25 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH)
   at::Tensor dy_NH = gather(dy_TH, batch);
   at::Tensor dshared_NH;
   for (int step = 0; step < trip->num_steps(); ++step) {
-    if (!has_graph) {
+    StepGraph graph;
+    StepRun run(block_, batch, kept->stashes[step], trip->units(step), WeightRefs(kept->slot, step));
+    if (has_graph) {
+      graph = std::move(kept->steps[step]);
+      run.resume(graph);
+    } else {
       const at::AutoGradMode grad_mode(true);
       kept->stashes[step].begin_recompute();
-      BlockContext context{batch.sequence, kept->stashes[step]};
-      kept->partials.push_back(
-          edge_of(block_.partial(kept->shared_NH, trip->units(step), WeightRefs(kept->slot, step), context)));
+      run.project(kept->shared_NH, &graph);
+      run.mix(&graph);
       kept->stashes[step] = Stash();  // the graph holds what it still needs
     }
-    const at::Tensor gradient = run_backward(kept->partials[step], dy_NH, kept->shared_NH);
-    kept->partials[step] = Edge();
+    const at::Tensor gradient = run.backward(std::move(graph), dy_NH, kept->shared_NH);
     dshared_NH = step == 0 ? gradient : dshared_NH.add_(gradient);
   }
   kept->shared_NH.reset();
   dy_NH.reset();
   const at::Tensor dshared_TH = batch.exchange.sum(std::move(dshared_NH), trip->counts());
-  at::Tensor dx_TH = run_backward(kept->prologue, dshared_TH, kept->x_TH);
+  at::Tensor dx_TH = run_backward({kept->prologue}, {dshared_TH}, {kept->x_TH}).front();
   kept->slot->trip = nullptr;
   return dx_TH.add_(dy_TH);
 }

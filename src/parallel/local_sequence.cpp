@@ -9,6 +9,20 @@
 namespace octavo {
 namespace {
 
+/// They are where they are seen.
+class LocalKeyValues final : public KeyValueExchange {
+ public:
+  LocalKeyValues(const at::Tensor& k, const at::Tensor& v) : k_(k), v_(v) {}
+  std::pair<at::Tensor, at::Tensor> gathered() override { return {k_, v_}; }
+  std::pair<at::Tensor, at::Tensor> send_back(at::Tensor dk, at::Tensor dv) override {
+    return {std::move(dk), std::move(dv)};
+  }
+  void finish() override {}
+
+ private:
+  at::Tensor k_, v_;
+};
+
 class LocalSequence final : public SequenceContext {
  public:
   LocalSequence(const std::vector<std::int64_t>& lengths, const at::TensorOptions& options) : options_(options) {
@@ -27,7 +41,9 @@ class LocalSequence final : public SequenceContext {
     return table_->table;
   }
 
-  std::pair<at::Tensor, at::Tensor> exchange(const at::Tensor& k, const at::Tensor& v) override { return {k, v}; }
+  std::unique_ptr<KeyValueExchange> exchange(const at::Tensor& k, const at::Tensor& v) override {
+    return std::make_unique<LocalKeyValues>(k, v);
+  }
   const std::vector<ops::AttentionPiece>& pieces() const override { return pieces_; }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <vector>
 
 #include "octavo/blocks/context.h"
@@ -16,10 +17,16 @@ namespace octavo {
 struct BlockContext {
   SequenceContext& sequence;
   Stash& stash;
+  std::shared_ptr<KeyValueSlot> keys_values;  // of a block that exchanges them; null for others
 };
 
 /// The position-wise first half of a partial: what the second half needs of it.
 using Projected = std::vector<at::Tensor>;
+
+/// Where an attention block has them in what it projects.
+namespace projected_attention {
+inline constexpr int kQuery = 0, kKey = 1, kValue = 2;
+}  // namespace projected_attention
 
 class Block {
  public:
@@ -32,17 +39,16 @@ class Block {
 
   /// The two halves of the contribution of `units`: [T, H]. Summed over disjoint ranges that cover [0, U) it is the
   /// block's output, before the residual. Between the halves tokens may meet tokens, so a driver can project the next
-  /// step, and start its exchange, before it mixes this one. Differentiable in `shared` only: weight gradients leave
-  /// through `weights`. Collective over the axes behind `context`, in the order of the calls.
+  /// step, and start its exchange, before it mixes this one. project() is differentiable in `shared`, mix() in
+  /// `projected`; weight gradients leave through `weights`. Both are local; mix() reads what the driver's exchange
+  /// gathered.
   virtual Projected project(const at::Tensor& shared_TH, UnitRange units, const WeightRefs& weights,
                             BlockContext& context) const = 0;
   virtual at::Tensor mix(const Projected& projected, UnitRange units, const WeightRefs& weights,
                          BlockContext& context) const = 0;
 
-  at::Tensor partial(const at::Tensor& shared_TH, UnitRange units, const WeightRefs& weights,
-                     BlockContext& context) const {
-    return mix(project(shared_TH, units, weights, context), units, weights, context);
-  }
+  /// Whether keys and values have to meet tokens of other ranks between the halves.
+  virtual bool exchanges_keys_values() const { return false; }
 
  private:
   BlockLayout layout_;

@@ -4,11 +4,12 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <utility>
+#include <memory>
 #include <vector>
 
 #include "octavo/ops/attention.h"
 #include "octavo/ops/cross_entropy.h"
+#include "octavo/ops/key_value_exchange.h"
 #include "octavo/ops/rope.h"
 
 namespace octavo {
@@ -19,9 +20,9 @@ class SequenceContext {
   virtual ~SequenceContext() = default;
   /// Rotary tables for the global positions of the T tokens held here.
   virtual const ops::RopeTable& rope(const RopeSpec& spec, std::int64_t head_dim) = 0;
-  /// k, v [T, U, D] of the tokens held here -> [S, U, D] of every token that a query here may see. Differentiable.
-  /// Collective over the axes that cut tokens.
-  virtual std::pair<at::Tensor, at::Tensor> exchange(const at::Tensor& k, const at::Tensor& v) = 0;
+  /// Starts to bring k, v [T, U, D] of the tokens held here to where they are seen. Collective over the axes that cut
+  /// tokens. The context must outlive the exchange.
+  virtual std::unique_ptr<KeyValueExchange> exchange(const at::Tensor& k, const at::Tensor& v) = 0;
   /// Which queries (of T) see which keys (of S).
   virtual const std::vector<ops::AttentionPiece>& pieces() const = 0;
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "octavo/ops/attention.h"
+#include "octavo/ops/key_value_exchange.h"
 #include "octavo/ops/rope.h"
 #include "octavo/ops/stash.h"
 #include "octavo/ops/weight_ref.h"
@@ -49,9 +50,11 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> split_heads(const at::Tensor& qkv
 /// silu(gate) * up, both [T, F].
 at::Tensor swiglu(const at::Tensor& gate_TF, const at::Tensor& up_TF);
 
-/// q [T, A, D], k and v [S, U, D] -> [T, A, D]. Keeps or finds (out, lse) as "attention" in `stash`. `pieces` is
-/// copied.
+/// q [T, A, D], k and v [T, U, D] of the tokens held here -> [T, A, D]. Attends to the keys and values that the slot's
+/// exchange has gathered, in forward and again in backward, where it also takes their gradients back; so the graph
+/// keeps neither. Keeps or finds (out, lse) as "attention" in `stash`; what is found needs no keys. `pieces` is copied.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                     const std::vector<AttentionPiece>& pieces, double scale, Stash& stash);
+                     const std::shared_ptr<KeyValueSlot>& slot, const std::vector<AttentionPiece>& pieces, double scale,
+                     Stash& stash);
 
 }  // namespace octavo::ops
