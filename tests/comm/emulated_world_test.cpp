@@ -1,5 +1,8 @@
 // The emulated link: how long transfers take and what of it a rank sees. That results and failures are the inner
-// world's is the contract's matter (contract_backends.cpp).
+// world's is the contract's matter (contract_backends.cpp), the queue's arithmetic that of link_queue_test.cpp.
+//
+// A transfer may never be faster than the link. It may be slower where other programs keep a rank from its core, so how
+// fast it is shows in the best of several rounds.
 #include "octavo/comm/emulated_world.h"
 
 #include <ATen/ATen.h>
@@ -7,10 +10,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 #include "comm/contract.h"
 #include "octavo/base/error.h"
+#include "octavo/base/text.h"
 #include "octavo/comm/record/record_world.h"
 #include "octavo/comm/run_ranks.h"
 
@@ -23,17 +28,34 @@ constexpr std::int64_t kElements = 25'000;  // 100 kB in float32
 // Two ranks send half of an all-gather each and all of an all-reduce: 100 kB take 10 ms.
 const LinkSpec kLink{.bytes_per_second = 1e7, .latency = 2e-3};
 constexpr Seconds kTransfer = 10e-3;
-// Ranks may share one core with other programs; what must not happen is that a wait returns early or transfers add up.
-constexpr Seconds kLate = 6e-3;
+constexpr Seconds kAllReduce = kTransfer + 2 * 2e-3;  // two steps
+constexpr Seconds kLate = 3e-3;                       // of the best round
+constexpr Seconds kRounding = 1e-9;
 
-void on_two_ranks(const std::function<void(World&)>& body, const LinkSpec& link = kLink) {
+void on_two_ranks(const std::function<void(World&)>& body) {
   run_ranks({.num_ranks = 2}, [&](World& inner) {
-    const auto world = make_emulated_world(inner, link);
-    everyone(*world)->barrier();
-    world->ledger().reset();
+    const auto world = make_emulated_world(inner, kLink);
     world->ledger().keep_entries(true);
     body(*world);
   });
+}
+
+/// The least of what `round` returns in several rounds, each from a fresh start of all ranks.
+Seconds least(World& world, const std::function<Seconds()>& round) {
+  constexpr int kRounds = 15;
+  const auto group = everyone(world);
+  Seconds best = 1e9;
+  for (int i = 0; i < kRounds; ++i) {
+    group->barrier();
+    world.ledger().reset();
+    best = std::min(best, round());
+  }
+  return best;
+}
+
+/// That the link's time was kept, and nearly so in the best round.
+void expect_about(Seconds got, Seconds wanted, const std::string& what) {
+  expect(got > wanted - kRounding && got < wanted + kLate, cat(what, ": ", got, " s, wanted ", wanted));
 }
 
 Seconds seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -44,68 +66,113 @@ void sleep(Seconds time) {
   std::this_thread::sleep_for(std::chrono::duration<Seconds>(time));
 }
 
-void expect_about(Seconds got, Seconds wanted, const std::string& what) {
-  expect(got > wanted - 1e-3 && got < wanted + kLate, what + ": " + std::to_string(got) + " s");
-}
-
 }  // namespace
 
 TEST_CASE("a transfer takes its bytes over the bandwidth and the latency of its steps") {
   on_two_ranks([](World& world) {
     const auto group = everyone(world);
-    at::Tensor x = at::ones({kElements});
-    const auto begin = std::chrono::steady_clock::now();
-    const TransferTimes times = group->all_reduce(x, kPurpose).wait();
-    const Seconds taken = seconds_since(begin);
-    expect_about(times.done - times.matched, kTransfer + 2 * kLink.latency, "done after the match");
-    expect(taken >= kTransfer + 2 * kLink.latency - 1e-4, "wait returned early");
-    expect(at::equal(x, at::full({kElements}, 2.0)), "the sum");
-    expect(world.ledger().entries()[0].times.done == times.done, "the ledger's time");
-    expect_about(busy_seconds(kLink, world.ledger()), kTransfer, "busy");
+    const Seconds best = least(world, [&] {
+      at::Tensor x = at::ones({kElements});
+      const auto begin = std::chrono::steady_clock::now();
+      const TransferTimes times = group->all_reduce(x, kPurpose).wait();
+      expect(seconds_since(begin) >= kAllReduce - 1e-4, "wait() returned early");
+      expect(at::equal(x, at::full({kElements}, 2.0)), "the sum");
+      expect(world.ledger().entries()[0].times.done == times.done, "the ledger's time");
+      expect(std::abs(busy_seconds(kLink, world.ledger()) - kTransfer) < kRounding, "busy");
+      return times.done - times.matched;
+    });
+    expect_about(best, kAllReduce, "done after the match");
   });
 }
 
 TEST_CASE("transfers in flight at once share the queue, whatever communicator they are on") {
   on_two_ranks([](World& world) {
     const auto group = everyone(world), other = everyone(world);
-    at::Tensor x = at::ones({kElements}), y = x.clone(), z = x.clone();
-    std::vector<Pending> pending;
-    pending.push_back(group->all_reduce(x, kPurpose));
-    pending.push_back(other->all_reduce(y, kPurpose));
-    pending.push_back(group->all_reduce(z, kPurpose));
-    const Seconds first = pending[0].wait().done;
-    const Seconds last = pending[2].wait().done;
-    const Seconds second = pending[1].wait().done;
-    expect_about(second - first, kTransfer, "the second behind the first");
-    expect_about(last - second, kTransfer, "the third behind the second");
-    expect_about(busy_seconds(kLink, world.ledger()), 3 * kTransfer, "busy");
+    const Seconds best = least(world, [&] {
+      at::Tensor x = at::ones({kElements}), y = x.clone(), z = x.clone();
+      std::vector<Pending> pending;
+      pending.push_back(group->all_reduce(x, kPurpose));
+      pending.push_back(other->all_reduce(y, kPurpose));
+      pending.push_back(group->all_reduce(z, kPurpose));
+      const TransferTimes first = pending[0].wait(), last = pending[2].wait(), second = pending[1].wait();
+      expect(second.done > first.matched + kTransfer + kAllReduce - kRounding, "the second overtook the first");
+      expect(std::abs(busy_seconds(kLink, world.ledger()) - 3 * kTransfer) < kRounding, "busy");
+      return last.done - first.matched;
+    });
+    expect_about(best, 2 * kTransfer + kAllReduce, "the third behind the others");
   });
 }
 
 TEST_CASE("a transfer behind work of its rank exposes nothing, and only the rest of one that is longer") {
   on_two_ranks([](World& world) {
     const auto group = everyone(world);
-    at::Tensor x = at::ones({kElements}), y = x.clone();
-    Pending hidden = group->all_reduce(x, kPurpose);
-    sleep(kTransfer + 2 * kLink.latency + kLate);
-    hidden.wait();
-    expect(world.ledger().rows()[0].waited - world.ledger().rows()[0].skew < 1e-3, "exposed though hidden");
-    Pending half = group->all_reduce(y, kPurpose);
-    sleep(kTransfer / 2);
-    const TransferTimes times = half.wait();
-    expect(times.waited < kTransfer / 2 + 2 * kLink.latency + 1e-3, "exposed more than the rest");
+    const auto exposed_behind = [&](Seconds work) {
+      return least(world, [&] {
+        at::Tensor x = at::ones({kElements});
+        Pending pending = group->all_reduce(x, kPurpose);
+        sleep(work);
+        pending.wait();
+        const LedgerRow row = world.ledger().rows()[0];
+        return row.waited - row.skew;
+      });
+    };
+    expect(exposed_behind(kAllReduce + 2e-3) < kLate, "exposed though hidden");
+    const Seconds rest = exposed_behind(kAllReduce / 2);
+    expect(rest < kAllReduce / 2 + kLate, cat("exposed ", rest, " s, more than the rest"));
   });
 }
 
 TEST_CASE("a rank that waits for its peer books that as skew, and the link's time as exposed") {
+  constexpr Seconds kLateRank = 20e-3;
+  on_two_ranks([&](World& world) {
+    const auto group = everyone(world);
+    Seconds most_skew = 0;
+    const Seconds exposed = least(world, [&] {
+      at::Tensor x = at::ones({kElements});
+      if (world.rank() == 1) sleep(kLateRank);
+      group->all_reduce(x, kPurpose).wait();
+      const LedgerRow row = world.ledger().rows()[0];
+      most_skew = std::max(most_skew, row.skew);
+      return row.waited - row.skew;
+    });
+    // The wait begins a little after the match on the rank that comes last.
+    expect(std::abs(exposed - kAllReduce) < kLate, cat("exposed ", exposed));
+    if (world.rank() == 0) expect(most_skew > kLateRank / 2, cat("skew ", most_skew));
+  });
+}
+
+TEST_CASE("a message received takes its time on a free link, a barrier its latency") {
   on_two_ranks([](World& world) {
     const auto group = everyone(world);
-    at::Tensor x = at::ones({kElements});
-    if (world.rank() == 1) sleep(20e-3);
-    group->all_reduce(x, kPurpose).wait();
-    const LedgerRow row = world.ledger().rows()[0];
-    if (world.rank() == 0) expect_about(row.skew, 20e-3, "skew");
-    expect_about(row.waited - row.skew, kTransfer + 2 * kLink.latency, "exposed");
+    const Seconds message = least(world, [&] {
+      at::Tensor x = at::ones({kElements});
+      const bool sends = world.rank() == 0;
+      const TransferTimes times = (sends ? group->send(x, 1, kPurpose) : group->recv(x, 0, kPurpose)).wait();
+      expect(std::abs(busy_seconds(kLink, world.ledger()) - (sends ? kTransfer : 0)) < kRounding, "busy");
+      return times.done - times.matched;
+    });
+    expect_about(message, kTransfer + kLink.latency, "message");
+    const Seconds barrier = least(world, [&] {
+      group->barrier();
+      const TransferTimes times = world.ledger().entries()[0].times;
+      return times.done - times.matched;
+    });
+    expect_about(barrier, kLink.latency, "barrier");
+  });
+}
+
+TEST_CASE("a transfer that is dropped is waited for and leaves the queue") {
+  on_two_ranks([](World& world) {
+    const auto group = everyone(world);
+    const Seconds next = least(world, [&] {
+      at::Tensor x = at::ones({kElements});
+      const auto begin = std::chrono::steady_clock::now();
+      { Pending dropped = group->all_reduce(x, kPurpose); }
+      expect(seconds_since(begin) >= kAllReduce - 1e-4, "a dropped transfer must be waited for");
+      const TransferTimes times = group->all_reduce(x, kPurpose).wait();
+      return times.done - times.matched;
+    });
+    expect_about(next, kAllReduce, "the next");
   });
 }
 
@@ -113,42 +180,12 @@ TEST_CASE("a wait ends when the link lets go, not later") {
   on_two_ranks([](World& world) {
     const auto group = everyone(world);
     at::Tensor x = at::ones({10});
-    Seconds least = 1;  // of how much later: another program may have the core now and then
-    for (int round = 0; round < 20; ++round) {
+    const Seconds late = least(world, [&] {
       const auto begin = std::chrono::steady_clock::now();
       const Seconds done = group->all_reduce(x, kPurpose).wait().done;
-      least = std::min(least, seconds_since(begin) - (done - world.ledger().entries().back().transfer.posted));
-    }
-    expect(least < 50e-6, "late by " + std::to_string(least) + " s");
-  });
-}
-
-TEST_CASE("a message received takes its time on a free link, a barrier its latency") {
-  on_two_ranks([](World& world) {
-    const auto group = everyone(world);
-    at::Tensor x = at::ones({kElements});
-    if (world.rank() == 0) group->send(x, 1, kPurpose).wait();
-    if (world.rank() == 1) {
-      const TransferTimes times = group->recv(x, 0, kPurpose).wait();
-      expect_about(times.done - times.matched, kTransfer + kLink.latency, "received");
-      expect(busy_seconds(kLink, world.ledger()) == 0, "a receiver's queue is not busy");
-    }
-    world.ledger().reset();
-    group->barrier();
-    const TransferTimes barrier = world.ledger().entries()[0].times;
-    expect_about(barrier.done - barrier.matched, kLink.latency, "barrier");
-  });
-}
-
-TEST_CASE("a transfer that is dropped is waited for and leaves the queue") {
-  on_two_ranks([](World& world) {
-    const auto group = everyone(world);
-    at::Tensor x = at::ones({kElements});
-    const auto begin = std::chrono::steady_clock::now();
-    { Pending dropped = group->all_reduce(x, kPurpose); }
-    expect(seconds_since(begin) >= kTransfer, "a dropped transfer must be waited for");
-    const TransferTimes next = group->all_reduce(x, kPurpose).wait();
-    expect_about(next.done - next.matched, kTransfer + 2 * kLink.latency, "the next");
+      return seconds_since(begin) - (done - world.ledger().entries()[0].transfer.posted);
+    });
+    expect(late < 50e-6, cat("late by ", late, " s"));
   });
 }
 
