@@ -5,6 +5,11 @@ find_package(nlohmann_json 3.11 REQUIRED)
 if(OCTAVO_TORCH)
   # `./dev` passes CMAKE_PREFIX_PATH = the wheel's share/cmake.
   find_package(Torch REQUIRED)
+  # The wheel holds Gloo's code but not its headers; those of another version do: only c10d's own calls are made.
+  find_path(OCTAVO_GLOO_HEADERS gloo/context.h)
+  if(NOT OCTAVO_GLOO_HEADERS)
+    message(FATAL_ERROR "gloo/context.h was not found: install Gloo's headers (Debian: apt-get install libgloo-dev)")
+  endif()
   find_package(CLI11 REQUIRED)
   find_package(tomlplusplus REQUIRED)
 endif()

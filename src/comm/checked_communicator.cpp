@@ -18,7 +18,18 @@ std::int64_t num_elements(const at::Tensor& tensor) {
 
 Pending CheckedCommunicator::checked(TensorCall call) {
   check_call(call, {.rank = rank_, .index = index(), .num_ranks = size(), .group = name()});
-  return post(std::move(call));
+  return recorded(std::move(call));
+}
+
+Pending CheckedCommunicator::recorded(TensorCall call) {
+  const std::int64_t number = recorder_.posted({.group = recorder_group_,
+                                                .purpose = call.purpose,
+                                                .kind = call.kind,
+                                                .count = call.count,
+                                                .dtype = wire_name(call_element_type(call))});
+  Pending pending = post(std::move(call));
+  pending.recorded_as(recorder_, number);
+  return pending;
 }
 
 Pending CheckedCommunicator::all_reduce(at::Tensor x, Purpose purpose) {
@@ -67,7 +78,7 @@ Pending CheckedCommunicator::recv(at::Tensor x, int peer, Purpose purpose) {
 }
 
 void CheckedCommunicator::barrier() {
-  post({.kind = Collective::Barrier, .purpose = Purpose::Control, .in = {}, .out = {}}).wait();
+  recorded({.kind = Collective::Barrier, .purpose = Purpose::Control, .in = {}, .out = {}}).wait();
 }
 
 }  // namespace octavo

@@ -5,13 +5,16 @@
 
 #include "comm/tensor_call.h"
 #include "octavo/comm/communicator.h"
+#include "octavo/trace/flight_recorder.h"
 
 namespace octavo {
 
 /// A backend implements index(), size(), name() and post().
 class CheckedCommunicator : public Communicator {
  public:
-  explicit CheckedCommunicator(int rank) : rank_(rank) {}
+  /// `rank`: in the world. The recorder must outlive this and its Pendings.
+  CheckedCommunicator(int rank, FlightRecorder& recorder, const std::string& group)
+      : rank_(rank), recorder_(recorder), recorder_group_(recorder.add_group(group)) {}
 
   Pending all_reduce(at::Tensor x, Purpose purpose) final;
   Pending reduce_scatter(at::Tensor out, at::Tensor in, Purpose purpose) final;
@@ -31,8 +34,11 @@ class CheckedCommunicator : public Communicator {
 
  private:
   Pending checked(TensorCall call);
+  Pending recorded(TensorCall call);
 
   const int rank_;
+  FlightRecorder& recorder_;
+  const int recorder_group_;
 };
 
 }  // namespace octavo

@@ -8,20 +8,37 @@ Pending::Pending(std::unique_ptr<PendingState> state) : state_(std::move(state))
 
 Pending& Pending::operator=(Pending&& other) noexcept {
   if (this != &other) {
-    if (state_) state_->abandon();
+    abandon();
     state_ = std::move(other.state_);
+    recorder_ = other.recorder_;
+    number_ = other.number_;
   }
   return *this;
 }
 
 Pending::~Pending() {
-  if (state_) state_->abandon();
+  abandon();
+}
+
+void Pending::abandon() noexcept {
+  if (state_ && state_->abandon()) record_done();
+}
+
+void Pending::recorded_as(FlightRecorder& recorder, std::int64_t number) {
+  recorder_ = &recorder;
+  number_ = number;
+}
+
+void Pending::record_done() {
+  if (recorder_ != nullptr) recorder_->done(number_);
 }
 
 TransferTimes Pending::wait() {
   if (!state_) return {};
   const std::unique_ptr<PendingState> state = std::move(state_);
-  return state->wait();
+  const TransferTimes times = state->wait();
+  record_done();
+  return times;
 }
 
 }  // namespace octavo

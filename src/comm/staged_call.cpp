@@ -19,12 +19,14 @@ StagedCall::StagedCall(TensorCall call, int index, bool with_values)
   out_ = in_place ? in_ : staged(call_.out, /*copy=*/false);
 }
 
-const void* StagedCall::in_data() const {
-  return in_.defined() ? in_.const_data_ptr() : nullptr;
-}
-
-void* StagedCall::out_data() const {
-  return out_.defined() ? out_.mutable_data_ptr() : nullptr;
+RawCall StagedCall::raw() const {
+  return {.kind = call_.kind,
+          .purpose = call_.purpose,
+          .type = call_element_type(call_),
+          .peer = call_.peer,
+          .count = call_.count,
+          .in = in_.defined() ? static_cast<const std::byte*>(in_.const_data_ptr()) : nullptr,
+          .out = out_.defined() ? static_cast<std::byte*>(out_.mutable_data_ptr()) : nullptr};
 }
 
 void StagedCall::finish() {

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "comm/tensor_call.h"
+#include "comm/threads/lane.h"
 
 namespace octavo {
 
@@ -14,8 +15,8 @@ class StagedCall {
   StagedCall(TensorCall call, int index, bool with_values);
 
   const TensorCall& call() const { return call_; }
-  const void* in_data() const;
-  void* out_data() const;
+  /// The same as raw memory; null where a tensor has none, as on meta.
+  RawCall raw() const;
 
   /// Once the operation is done: copies the result to where the caller wants it, and tells autograd that it was
   /// written.

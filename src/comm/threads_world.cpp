@@ -21,13 +21,14 @@ class ThreadsPending final : public PendingState {
     return times;
   }
 
-  void abandon() noexcept override {
-    if (!pending_.abandon()) return;
+  bool abandon() noexcept override {
+    if (!pending_.abandon()) return false;
     try {
       staged_.finish();
     } catch (...) {
       // Only a copy out of memory gets here; a destructor has no way to report it.
     }
+    return true;
   }
 
  private:
@@ -45,20 +46,12 @@ Pending ThreadsCommunicator::post(TensorCall call) {
     }
   }
   StagedCall staged(std::move(call), index(), /*with_values=*/true);
-  const TensorCall& kept = staged.call();
-  std::byte* out = static_cast<std::byte*>(staged.out_data());
-  ThreadPending pending = group_->post({.kind = kept.kind,
-                                        .purpose = kept.purpose,
-                                        .type = call_element_type(kept),
-                                        .peer = kept.peer,
-                                        .count = kept.count,
-                                        .in = static_cast<const std::byte*>(staged.in_data()),
-                                        .out = out});
+  ThreadPending pending = group_->post(staged.raw());
   return Pending(std::make_unique<ThreadsPending>(std::move(staged), std::move(pending)));
 }
 
 std::unique_ptr<Communicator> ThreadsWorld::split(const RankGroup& group) {
-  return std::make_unique<ThreadsCommunicator>(rank_.rank(), rank_.split(group));
+  return std::make_unique<ThreadsCommunicator>(rank_, rank_.split(group));
 }
 
 }  // namespace octavo

@@ -13,8 +13,8 @@ namespace octavo {
 
 class ThreadsCommunicator final : public CheckedCommunicator {
  public:
-  ThreadsCommunicator(int rank, std::unique_ptr<ThreadGroup> group)
-      : CheckedCommunicator(rank), group_(std::move(group)) {}
+  ThreadsCommunicator(ThreadRank& rank, std::unique_ptr<ThreadGroup> group)
+      : CheckedCommunicator(rank.rank(), rank.recorder(), group->name()), group_(std::move(group)) {}
 
   int index() const override { return group_->index(); }
   int size() const override { return group_->size(); }
@@ -38,6 +38,7 @@ class ThreadsWorld final : public World {
   using World::split;
   std::unique_ptr<Communicator> split(const RankGroup& group) override;
   Ledger& ledger() override { return rank_.ledger(); }
+  FlightRecorder& recorder() override { return rank_.recorder(); }
 
  private:
   ThreadRank& rank_;

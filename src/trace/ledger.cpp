@@ -33,9 +33,14 @@ Ledger::Ticket Ledger::post(const Transfer& transfer) {
 }
 
 void Ledger::finish(Ticket ticket, const TransferTimes& times) {
-  Total& total = totals_[ticket.row];
-  total.waited += times.waited;
-  total.skew += std::clamp(times.matched - (times.done - times.waited), 0.0, times.waited);
+  totals_[ticket.row].waited += times.waited;
+  match(ticket, times);
+}
+
+void Ledger::match(Ticket ticket, const TransferTimes& times) {
+  if (times.matched != 0) {
+    totals_[ticket.row].skew += std::clamp(times.matched - (times.done - times.waited), 0.0, times.waited);
+  }
   if (ticket.entry >= first_entry_) entries_[ticket.entry - first_entry_].times = times;
 }
 

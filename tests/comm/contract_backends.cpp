@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 
 #include "comm/contract.h"
+#include "comm/forked_ranks.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/comm/emulated_world.h"
@@ -28,6 +29,22 @@ const std::vector<ContractBackend>& contract_backends() {
            },
        .rank_counts = {1, 2, 4},
        .dtypes = {at::kFloat, at::kDouble, at::kBFloat16, at::kLong},
+       .compares_calls = true},
+      {.name = "gloo",
+       .run =
+           [](const ContractRun& run, const std::function<void(World&)>& body) {
+             run_forked_or_throw({.num_ranks = run.num_ranks, .deadline = run.deadline}, body);
+           },
+       .rank_counts = {1, 2, 3, 4},
+       .dtypes = {at::kFloat, at::kDouble, at::kBFloat16, at::kLong},
+       .compares_calls = false},
+      {.name = "gloo, calls compared",
+       .run =
+           [](const ContractRun& run, const std::function<void(World&)>& body) {
+             run_forked_or_throw({.num_ranks = run.num_ranks, .deadline = run.deadline, .check_calls = true}, body);
+           },
+       .rank_counts = {1, 2, 4},
+       .dtypes = {at::kFloat},
        .compares_calls = true},
   };
   return backends;

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace octavo {
 
@@ -16,6 +17,12 @@ class UsageError : public std::runtime_error {
 class CommError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+  /// Lines about what the rank (or every rank of this process) was doing, for people; empty if nothing is known.
+  const std::string& report() const { return report_; }
+  void set_report(std::string report) { report_ = std::move(report); }
+
+ private:
+  std::string report_;
 };
 
 /// A check of the run failed: the loss is not finite, the memory limit was met, a proof is out of tolerance. Exit

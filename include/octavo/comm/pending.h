@@ -1,8 +1,10 @@
 // A collective in flight, as a value that one cannot lose.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
+#include "octavo/trace/flight_recorder.h"
 #include "octavo/trace/ledger.h"
 
 namespace octavo {
@@ -15,8 +17,8 @@ class PendingState {
   /// after the deadline or when the group is poisoned. Called at most once. Returns what the ledger was told.
   virtual TransferTimes wait() = 0;
   /// The same for a destructor: swallows the error (the group stays failed, its next call throws) and returns at
-  /// once on a poisoned group unless a peer still reads this rank's memory.
-  virtual void abandon() noexcept = 0;
+  /// once on a poisoned group unless a peer still reads this rank's memory. Whether the operation was carried out.
+  virtual bool abandon() noexcept = 0;
 };
 
 /// Move-only. Keeps the tensors of the operation alive; waits in its destructor. An exception that unwinds this rank
@@ -26,6 +28,8 @@ class [[nodiscard]] Pending {
  public:
   Pending() = default;  // nothing in flight: wait() returns at once
   explicit Pending(std::unique_ptr<PendingState> state);
+  /// Tells `recorder` when the operation with that number is done. The recorder must outlive this.
+  void recorded_as(FlightRecorder& recorder, std::int64_t number);
   Pending(Pending&&) noexcept = default;
   Pending& operator=(Pending&& other) noexcept;
   ~Pending();
@@ -35,7 +39,12 @@ class [[nodiscard]] Pending {
   TransferTimes wait();
 
  private:
+  void abandon() noexcept;
+  void record_done();
+
   std::unique_ptr<PendingState> state_;
+  FlightRecorder* recorder_ = nullptr;
+  std::int64_t number_ = 0;
 };
 
 }  // namespace octavo

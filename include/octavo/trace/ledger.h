@@ -31,7 +31,7 @@ struct Transfer {
 
 /// Times of a transfer that are known when it is over.
 struct TransferTimes {
-  Seconds matched = 0;  // latest posting among the ranks
+  Seconds matched = 0;  // latest posting among the ranks; zero while it is not known (World::exchange_times)
   Seconds done = 0;     // complete on this rank
   Seconds waited = 0;   // this rank was blocked in wait(); zero if the transfer was done by then
 };
@@ -67,6 +67,9 @@ class Ledger {
   Ticket post(const Transfer& transfer);
   /// The times of a transfer that was posted; they count for the current step even if it was posted before reset().
   void finish(Ticket ticket, const TransferTimes& times);
+  /// Books the skew of a transfer that was finished before its match was known: `times` as given to finish(), with
+  /// `matched` filled in. Counts for the current step.
+  void match(Ticket ticket, const TransferTimes& times);
 
   /// Whether single entries are kept until reset(). Off at first: without resets they would grow for ever.
   void keep_entries(bool keep) { keep_entries_ = keep; }

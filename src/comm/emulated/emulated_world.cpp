@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "comm/checked_communicator.h"
+#include "comm/emulated/link_clock.h"
 #include "comm/emulated/link_queue.h"
-#include "comm/emulated/world_clock.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/trace/cost.h"
@@ -21,8 +21,9 @@ struct Link {
   LinkSpec spec;
   Ledger& inner_ledger;
   LinkQueue queue{};
-  WorldClock clock{};
+  LinkClock clock{};
   Ledger ledger{};
+  FlightRecorder recorder{0};  // nobody's: the inner world records
 };
 
 /// One transfer on the link.
@@ -55,15 +56,16 @@ class EmulatedPending final : public PendingState {
     return times;
   }
 
-  void abandon() noexcept override {
+  bool abandon() noexcept override {
     if (std::uncaught_exceptions() > exceptions_at_post_) {
       settle(transfer_.posted);
-      return;  // inner_'s destructor knows what to do
+      return false;  // inner_'s destructor knows what to do
     }
     try {
       wait();
+      return true;
     } catch (...) {
-      // The group stays failed: its next call throws.
+      return false;  // the group stays failed: its next call throws
     }
   }
 
@@ -79,7 +81,7 @@ class EmulatedPending final : public PendingState {
 class EmulatedCommunicator final : public CheckedCommunicator {
  public:
   EmulatedCommunicator(int rank, std::unique_ptr<Communicator> inner, Link& link)
-      : CheckedCommunicator(rank), inner_(std::move(inner)), link_(link) {
+      : CheckedCommunicator(rank, link.recorder, inner->name()), inner_(std::move(inner)), link_(link) {
     if (size() > 1) ledger_group_ = link_.ledger.add_group(name());
   }
 
@@ -90,7 +92,7 @@ class EmulatedCommunicator final : public CheckedCommunicator {
  protected:
   Pending post(TensorCall call) override {
     if (size() == 1) return forward(call);
-    const WorldClock::Moment before = WorldClock::moment();
+    const LinkClock::Moment before = LinkClock::moment();
     Pending inner = forward(call);
     internal_check(!link_.inner_ledger.entries().empty(), "[comm] the emulated link's inner world booked nothing");
     const LedgerEntry booked = link_.inner_ledger.entries().back();
@@ -179,6 +181,7 @@ class EmulatedWorld final : public World {
   }
 
   Ledger& ledger() override { return link_.ledger; }
+  FlightRecorder& recorder() override { return inner_.recorder(); }
 
  private:
   World& inner_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comm/checked_communicator.h"
+#include "comm/exchange_scratch.h"
 #include "comm/staged_call.h"
 #include "comm/threads/direct_transfer.h"
 #include "octavo/base/error.h"
@@ -15,21 +16,27 @@ namespace {
 
 class RecordPending final : public PendingState {
  public:
-  explicit RecordPending(StagedCall staged) : staged_(std::move(staged)) {}
+  RecordPending(StagedCall staged, at::Tensor scratch) : staged_(std::move(staged)), scratch_(std::move(scratch)) {}
   TransferTimes wait() override {
     staged_.finish();
     return {};
   }
-  void abandon() noexcept override {}
+  bool abandon() noexcept override { return true; }
 
  private:
   StagedCall staged_;
+  at::Tensor scratch_;
 };
 
 class RecordCommunicator final : public CheckedCommunicator {
  public:
-  RecordCommunicator(int rank, std::string name, int index, int size, Ledger& ledger)
-      : CheckedCommunicator(rank), name_(std::move(name)), index_(index), size_(size), ledger_(ledger) {
+  RecordCommunicator(const RankGroup& group, int index, Backend backend, World& world)
+      : CheckedCommunicator(world.rank(), world.recorder(), group.name),
+        name_(group.name),
+        index_(index),
+        size_(static_cast<int>(group.ranks.size())),
+        backend_(backend),
+        ledger_(world.ledger()) {
     if (size_ > 1) ledger_group_ = ledger_.add_group(name_);
   }
 
@@ -39,30 +46,34 @@ class RecordCommunicator final : public CheckedCommunicator {
 
  protected:
   Pending post(TensorCall call) override {
+    StagedCall staged(std::move(call), index_, /*with_values=*/false);
+    const RawCall raw = staged.raw();
+    at::Tensor scratch;
     if (size_ > 1) {
-      Transfer transfer = direct_transfer({.kind = call.kind,
-                                           .purpose = call.purpose,
-                                           .type = call_element_type(call),
-                                           .peer = call.peer,
-                                           .count = call.count},
-                                          index_, size_);
+      Transfer transfer = direct_transfer(raw, index_, size_);
       transfer.group = ledger_group_;
+      if (backend_ == Backend::Gloo) {
+        const ExchangePlan plan = exchange_plan(raw, index_, size_);
+        scratch = exchange_scratch(plan, staged.call());
+        transfer.copied = sent_bytes(plan, raw);
+      }
       ledger_.post(transfer);
     }
-    return Pending(std::make_unique<RecordPending>(StagedCall(std::move(call), index_, /*with_values=*/false)));
+    return Pending(std::make_unique<RecordPending>(std::move(staged), std::move(scratch)));
   }
 
  private:
   const std::string name_;
   const int index_;
   const int size_;
+  const Backend backend_;
   Ledger& ledger_;
   int ledger_group_ = 0;
 };
 
 class RecordWorld final : public World {
  public:
-  RecordWorld(int rank, int size) : rank_(rank), size_(size) {}
+  RecordWorld(int rank, int size, Backend backend) : rank_(rank), size_(size), backend_(backend), recorder_(rank) {}
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -71,25 +82,27 @@ class RecordWorld final : public World {
   using World::split;
   std::unique_ptr<Communicator> split(const RankGroup& group) override {
     const auto here = std::find(group.ranks.begin(), group.ranks.end(), rank_);
-    return std::make_unique<RecordCommunicator>(rank_, group.name, static_cast<int>(here - group.ranks.begin()),
-                                                static_cast<int>(group.ranks.size()), ledger_);
+    return std::make_unique<RecordCommunicator>(group, static_cast<int>(here - group.ranks.begin()), backend_, *this);
   }
 
   Ledger& ledger() override { return ledger_; }
+  FlightRecorder& recorder() override { return recorder_; }
 
  private:
   const int rank_;
   const int size_;
+  const Backend backend_;
   Ledger ledger_;
+  FlightRecorder recorder_;
 };
 
 }  // namespace
 
-std::unique_ptr<World> make_record_world(int rank, int size) {
+std::unique_ptr<World> make_record_world(int rank, int size, Backend backend) {
   if (rank < 0 || rank >= size) {
     throw UsageError(cat("[comm] make_record_world: rank=", rank, ", size=", size, "; needs 0 <= rank < size."));
   }
-  return std::make_unique<RecordWorld>(rank, size);
+  return std::make_unique<RecordWorld>(rank, size, backend);
 }
 
 }  // namespace octavo

@@ -2,29 +2,12 @@
 
 #include <algorithm>
 
+#include "comm/threads/call_text.h"
 #include "comm/threads/transfer.h"
 #include "octavo/base/text.h"
 
 namespace octavo {
 namespace {
-
-bool is_point_to_point(Collective kind) {
-  return kind == Collective::Send || kind == Collective::Receive;
-}
-
-std::string call_text(const RawCall& call, const SharedGroup& group) {
-  std::string text = cat(collective_name(call.kind), " of ", call.count, " ", wire_name(call.type), " for ",
-                         purpose_name(call.purpose));
-  if (call.kind == Collective::Broadcast || call.kind == Collective::Reduce) {
-    text += cat(" with root ", group.ranks()[call.peer]);
-  }
-  return text;
-}
-
-bool calls_match(const RawCall& a, const RawCall& b) {
-  if (a.purpose != b.purpose || a.type != b.type || a.count != b.count) return false;
-  return is_point_to_point(a.kind) || (a.kind == b.kind && a.peer == b.peer);
-}
 
 int world_rank(const Operation& operation, int participant) {
   const std::vector<int>& ranks = operation.group->ranks();
@@ -38,13 +21,14 @@ bool check_match(Operation& operation) {
     const RawCall& other = operation.lane->call(participant, operation.number);
     if (calls_match(operation.call, other)) continue;
     const int here = operation.group->ranks()[operation.member];
-    operation.group->poison().set(
-        here, {.rank = here,
-               .kind = FailureKind::Mismatch,
-               .text = cat("[comm] rank ", here, ": op #", operation.number, " over ", operation.group->name(), " is ",
-                           call_text(operation.call, *operation.group), " here but ",
-                           call_text(other, *operation.group), " on rank ", world_rank(operation, participant),
-                           ". Every rank of a group must make the same calls in the same order.")});
+    const std::string text = mismatch_text({.rank = here,
+                                            .number = operation.number,
+                                            .group = operation.group->name(),
+                                            .here = operation.call,
+                                            .there = other,
+                                            .other = world_rank(operation, participant)},
+                                           operation.group->ranks());
+    operation.group->poison().set(here, {.rank = here, .kind = FailureKind::Mismatch, .text = text});
     return false;
   }
   return true;
@@ -120,6 +104,7 @@ std::string operation_name(const Operation& operation) {
       cat(collective_name(operation.call.kind), " #", operation.number, " over ", operation.group->name());
   if (operation.call.kind == Collective::Send) text += cat(" to rank ", world_rank(operation, 1));
   if (operation.call.kind == Collective::Receive) text += cat(" from rank ", world_rank(operation, 0));
+  if (operation.step) text += cat(" at step ", *operation.step);
   return text;
 }
 

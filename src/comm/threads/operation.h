@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct Operation {
   int member = 0;            // this rank's index in the group
   int participant = 0;       // this rank's place in the lane
   std::uint64_t number = 0;  // in the lane, from 1
+  std::optional<std::int64_t> step;
   RawCall call;
   Stage stage = Stage::Queued;
   bool complete = false;  // no peer touches this rank's memory for it any more, and the result is there
@@ -35,7 +37,7 @@ bool advance(Operation& operation, SharedWorld& world);
 /// The ranks (in the world) that `operation` waits for now.
 std::vector<int> missing_ranks(const Operation& operation);
 
-/// "all_reduce #5 over data", "send #2 over pipeline to rank 3".
+/// "all_reduce #5 over data", "send #2 over pipeline to rank 3", with " at step 12" if steps are counted.
 std::string operation_name(const Operation& operation);
 
 }  // namespace octavo

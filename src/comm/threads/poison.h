@@ -21,6 +21,9 @@ struct Failure {
   std::string text;  // what happened to it; empty while it is still unwinding
 };
 
+/// The failure of a rank that threw an error with this text: its first line, for libtorch goes on with a stack trace.
+Failure lost_rank(int rank, const std::string& text);
+
 /// Thrown on a rank because another rank failed. Carries the first failure, so that it survives being passed on.
 class PeerFailure : public CommError {
  public:

@@ -1,5 +1,6 @@
 #include "comm/threads/rank_threads.h"
 
+#include <memory>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -11,17 +12,6 @@
 namespace octavo {
 namespace {
 
-/// The first line without its full stop: a libtorch error goes on with a stack trace.
-std::string first_sentence(const std::string& text) {
-  std::string line = text.substr(0, text.find('\n'));
-  while (!line.empty() && (line.back() == '.' || line.back() == ' ')) line.pop_back();
-  return line.empty() ? "an error without a text" : line;
-}
-
-Failure lost(int rank, const std::string& text) {
-  return {.rank = rank, .kind = FailureKind::RankLost, .text = first_sentence(text)};
-}
-
 void run_one(SharedWorld& world, int rank, const std::function<void(ThreadRank&)>& body) {
   try {
     ThreadRank here(world, rank);
@@ -32,9 +22,10 @@ void run_one(SharedWorld& world, int rank, const std::function<void(ThreadRank&)
     if (failure.text.empty()) failure.text = "an exception";
     world.fail(rank, failure, std::current_exception(), /*caused_by_peer=*/true);
   } catch (const std::exception& error) {
-    world.fail(rank, lost(rank, error.what()), std::current_exception(), /*caused_by_peer=*/false);
+    world.fail(rank, lost_rank(rank, error.what()), std::current_exception(), /*caused_by_peer=*/false);
   } catch (...) {
-    world.fail(rank, lost(rank, "an exception of unknown type"), std::current_exception(), /*caused_by_peer=*/false);
+    world.fail(rank, lost_rank(rank, "an exception of unknown type"), std::current_exception(),
+               /*caused_by_peer=*/false);
   }
 }
 
@@ -45,6 +36,10 @@ void run_rank_threads(const RankThreadOptions& options, const std::function<void
     throw UsageError(cat("[comm] run_ranks: num_ranks=", options.num_ranks, "; needs at least 1."));
   }
   SharedWorld world(options.num_ranks, std::chrono::duration<Seconds>(options.deadline).count());
+  std::vector<std::unique_ptr<LiveRecorders::Entry>> listed;
+  for (int rank = 0; rank < options.num_ranks; ++rank) {
+    listed.push_back(std::make_unique<LiveRecorders::Entry>(options.recorders, world.recorder(rank)));
+  }
   std::vector<std::thread> threads;
   for (int rank = 0; rank < options.num_ranks; ++rank) {
     try {
@@ -53,13 +48,19 @@ void run_rank_threads(const RankThreadOptions& options, const std::function<void
       // The ranks that did start must not wait for those that never will.
       for (int absent = rank; absent < options.num_ranks; ++absent) {
         const std::string text = cat("its thread could not start: ", error.what());
-        world.fail(absent, lost(absent, text), std::current_exception(), /*caused_by_peer=*/false);
+        world.fail(absent, lost_rank(absent, text), std::current_exception(), /*caused_by_peer=*/false);
       }
       break;
     }
   }
   for (std::thread& thread : threads) thread.join();
-  if (world.first_error()) std::rethrow_exception(world.first_error());
+  if (!world.first_error()) return;
+  try {
+    std::rethrow_exception(world.first_error());
+  } catch (CommError& error) {
+    error.set_report(world.report());
+    throw;
+  }
 }
 
 }  // namespace octavo

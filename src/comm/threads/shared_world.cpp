@@ -7,7 +7,15 @@
 
 namespace octavo {
 
-SharedWorld::SharedWorld(int num_ranks, Seconds deadline) : deadline_(deadline), states_(num_ranks) {}
+SharedWorld::SharedWorld(int num_ranks, Seconds deadline) : deadline_(deadline), states_(num_ranks) {
+  for (int rank = 0; rank < num_ranks; ++rank) recorders_.push_back(std::make_unique<FlightRecorder>(rank));
+}
+
+std::string SharedWorld::report() const {
+  std::string text;
+  for (const auto& recorder : recorders_) text += recorder->to_string();
+  return text;
+}
 
 Seconds SharedWorld::now() const {
   return std::chrono::duration<Seconds>(std::chrono::steady_clock::now() - begin_).count();

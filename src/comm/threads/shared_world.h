@@ -14,6 +14,7 @@
 #include "comm/threads/shared_group.h"
 #include "octavo/base/units.h"
 #include "octavo/mesh/rank_group.h"
+#include "octavo/trace/flight_recorder.h"
 
 namespace octavo {
 
@@ -31,6 +32,10 @@ class SharedWorld {
   /// Throws UsageError if another rank gave another cut for that number.
   SharedGroup& join(int rank, int number, const RankGroup& group);
 
+  FlightRecorder& recorder(int rank) { return *recorders_[rank]; }
+  /// What every rank did last.
+  std::string report() const;
+
   RankState state(int rank) const { return states_[rank].load(std::memory_order_acquire); }
   /// The rank's function has returned: it will post nothing more.
   void leave(int rank);
@@ -45,7 +50,8 @@ class SharedWorld {
  private:
   const Seconds deadline_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::vector<std::atomic<RankState>> states_;  // by rank
+  std::vector<std::atomic<RankState>> states_;              // by rank
+  std::vector<std::unique_ptr<FlightRecorder>> recorders_;  // by rank
 
   mutable std::mutex mutex_;  // guards what follows
   std::map<int, std::string> cuts_;

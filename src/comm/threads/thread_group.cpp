@@ -68,6 +68,7 @@ ThreadPending ThreadGroup::post(const RawCall& call) {
   operation.member = index_;
   operation.participant = call.kind == Collective::Send ? 0 : call.kind == Collective::Receive ? 1 : index_;
   operation.number = meeting.num_posted + 1;
+  operation.step = rank_.recorder().step();
   operation.call = call;
   operation.stage = Stage::Queued;
   operation.complete = false;

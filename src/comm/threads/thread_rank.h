@@ -11,6 +11,7 @@
 #include "comm/threads/operation.h"
 #include "comm/threads/shared_world.h"
 #include "octavo/mesh/rank_group.h"
+#include "octavo/trace/flight_recorder.h"
 #include "octavo/trace/ledger.h"
 
 namespace octavo {
@@ -27,6 +28,7 @@ class ThreadRank {
   int rank() const { return rank_; }
   int size() const { return world_.size(); }
   Ledger& ledger() { return ledger_; }
+  FlightRecorder& recorder() { return world_.recorder(rank_); }
 
   /// As World::split().
   std::unique_ptr<ThreadGroup> split(const RankGroup& group);

@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-class WorldClock {
+class LinkClock {
  public:
   using Moment = std::chrono::steady_clock::time_point;
   static Moment moment() { return std::chrono::steady_clock::now(); }

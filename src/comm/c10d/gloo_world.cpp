@@ -1,0 +1,59 @@
+#include "comm/c10d/gloo_world.h"
+
+#include <utility>
+
+#include "comm/exchange_scratch.h"
+#include "comm/staged_call.h"
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+
+namespace octavo {
+namespace {
+
+class GlooPending final : public PendingState {
+ public:
+  GlooPending(StagedCall staged, at::Tensor scratch, GlooGroup& group, GlooGroup::Ticket ticket)
+      : staged_(std::move(staged)), scratch_(std::move(scratch)), group_(group), ticket_(std::move(ticket)) {}
+
+  TransferTimes wait() override {
+    const TransferTimes times = group_.wait(ticket_);
+    staged_.finish();
+    return times;
+  }
+
+  bool abandon() noexcept override {
+    if (!group_.abandon(ticket_)) return false;
+    try {
+      staged_.finish();
+    } catch (...) {
+      // Only a copy out of memory gets here; a destructor has no way to report it.
+    }
+    return true;
+  }
+
+ private:
+  StagedCall staged_;
+  at::Tensor scratch_;  // where the peers' addends arrive
+  GlooGroup& group_;
+  GlooGroup::Ticket ticket_;
+};
+
+}  // namespace
+
+Pending GlooCommunicator::post(TensorCall call) {
+  for (const at::Tensor& tensor : {call.in, call.out}) {
+    if (tensor.defined() && !tensor.is_cpu()) {
+      throw UsageError(cat("[comm] rank ", rank(), ": ", collective_name(call.kind), " over ", name(), ": a tensor on ",
+                           tensor.device().str(), "; the gloo backend moves CPU tensors only."));
+    }
+  }
+  StagedCall staged(std::move(call), index(), /*with_values=*/true);
+  const RawCall raw = staged.raw();
+  ExchangePlan plan = exchange_plan(raw, index(), size());
+  at::Tensor scratch = exchange_scratch(plan, staged.call());
+  auto* memory = scratch.defined() ? static_cast<std::byte*>(scratch.mutable_data_ptr()) : nullptr;
+  GlooGroup::Ticket ticket = group_.post(raw, std::move(plan), memory);
+  return Pending(std::make_unique<GlooPending>(std::move(staged), std::move(scratch), group_, std::move(ticket)));
+}
+
+}  // namespace octavo
