@@ -33,6 +33,15 @@ void check_labels(const at::Tensor& labels, std::int64_t num_rows) {
   }
 }
 
+/// Calls body(first token, rows) for chunks of tokens.
+template <class Body>
+void for_each_chunk(const at::Tensor& rows_NH, std::int64_t chunk, const Body& body) {
+  const std::int64_t tokens = rows_NH.size(0);
+  for (std::int64_t first = 0; first < tokens; first += chunk) {
+    body(first, rows_NH.narrow(0, first, std::min(chunk, tokens - first)));
+  }
+}
+
 /// Rows of zeros that fill the panel up are no part of the vocabulary.
 void mask_padding(const at::Tensor& logits, const UnitRange& rows) {
   if (rows.num_padded == 0) return;
@@ -42,11 +51,23 @@ void mask_padding(const at::Tensor& logits, const UnitRange& rows) {
 }  // namespace
 
 at::Tensor embed(const at::Tensor& ids, WeightTrip& trip, UnitExchange& exchange) {
-  return exchange.sum(trip.look_up(0, kRows, ids), trip.counts());
+  at::Tensor x;
+  for (int step = 0; step < trip.num_steps(); ++step) {
+    const at::Tensor rows = trip.look_up(step, kRows, ids);
+    x = step == 0 ? rows : x.add_(rows);
+    trip.step_done(step);
+  }
+  trip.finish();
+  return exchange.sum(std::move(x), trip.counts());
 }
 
 void embed_backward(const at::Tensor& ids, const at::Tensor& dx, WeightTrip& trip, UnitExchange& exchange) {
-  trip.add_rows(0, kRows, ids, exchange.gather(dx));
+  const at::Tensor dx_NH = exchange.gather(dx);
+  for (int step = 0; step < trip.num_steps(); ++step) {
+    trip.add_rows(step, kRows, ids, dx_NH);
+    trip.step_done(step);
+  }
+  trip.finish();
 }
 
 at::Tensor Head::final_norm(const at::Tensor& x, WeightTrip& trip) const {
@@ -54,56 +75,126 @@ at::Tensor Head::final_norm(const at::Tensor& x, WeightTrip& trip) const {
 }
 
 at::Tensor Head::logits(const at::Tensor& normed, WeightTrip& trip, UnitExchange& exchange) const {
-  const UnitRange rows = trip.units(0);
-  const at::Tensor here = ops::mm(normed, trip.panel(0, kRows).t()).narrow(1, 0, rows.num_real());
-  if (rows.num_real() == vocab_size_) return here;
-  const at::Tensor all = at::zeros({normed.size(0), vocab_size_}, here.options());
-  if (trip.counts()) all.narrow(1, rows.begin, rows.num_real()).copy_(here);
+  if (trip.num_steps() == 1 && trip.units(0).num_real() == vocab_size_) {
+    return ops::mm(normed, trip.panel(0, kRows).t()).narrow(1, 0, vocab_size_);
+  }
+  const at::Tensor all = at::zeros({normed.size(0), vocab_size_}, normed.options());
+  for (int step = 0; step < trip.num_steps(); ++step) {
+    const UnitRange rows = trip.units(step);
+    const at::Tensor here = ops::mm(normed, trip.panel(step, kRows).t()).narrow(1, 0, rows.num_real());
+    if (trip.counts()) all.narrow(1, rows.begin, rows.num_real()).copy_(here);
+    trip.step_done(step);
+  }
+  trip.finish();
   return exchange.total(all);
 }
 
-Head::Result Head::loss(const at::Tensor& x, const at::Tensor& labels, WeightTrip& trip, UnitExchange& exchange) const {
-  return run(x, labels, nullptr, trip, exchange);
-}
-
-Head::Result Head::loss_and_gradient(const at::Tensor& x, const at::Tensor& labels, double gradient_scale,
-                                     WeightTrip& trip, UnitExchange& exchange) const {
-  return run(x, labels, &gradient_scale, trip, exchange);
-}
-
-Head::Result Head::run(const at::Tensor& x, const at::Tensor& labels, const double* gradient_scale, WeightTrip& trip,
-                       UnitExchange& exchange) const {
-  const at::Tensor weight = trip.panel(0, kRows), norm_weight = trip.common(kNorm);
-  const UnitRange vocabulary = trip.units(0);
+Head::Result Head::loss(const at::Tensor& x, const at::Tensor& labels, Flow& flow, UnitExchange& exchange) const {
   check_labels(labels, vocab_size_);
+  const std::unique_ptr<WeightTrip> trip = flow.begin(Direction::Forward, 0);
+  const at::Tensor normed_NH = exchange.gather(final_norm(x, *trip));
+  Result result{at::zeros({}, x.options().dtype(at::kDouble)), {}};
+  if (flow.num_steps() == 1) {
+    run_one_step(normed_NH, labels, nullptr, *trip, exchange, result.loss_sum, {});
+    trip->step_done(0);
+    trip->finish();
+  } else {
+    result.loss_sum.add_(ops::loss_sum(merge_steps(normed_NH, labels, *trip, exchange), labels));
+  }
+  return result;
+}
+
+Head::Result Head::loss_and_gradient(const at::Tensor& x, const at::Tensor& labels, double gradient_scale, Flow& flow,
+                                     int micro_batch, UnitExchange& exchange) const {
+  check_labels(labels, vocab_size_);
+  const bool one_step = flow.num_steps() == 1;
+  std::unique_ptr<WeightTrip> trip = flow.begin(one_step ? Direction::Backward : Direction::Forward, micro_batch);
+  const at::Tensor norm_weight = trip->common(kNorm);
   const ops::RmsNormResult normed = ops::rms_norm_forward(x, norm_weight, norm_eps_);
   const at::Tensor normed_NH = exchange.gather(normed.y);
-  const std::int64_t tokens = normed_NH.size(0), chunk = tokens_per_chunk(options_, weight);
   Result result{at::zeros({}, x.options().dtype(at::kDouble)), {}};
-  at::Tensor dnormed_NH;
-  if (gradient_scale != nullptr) dnormed_NH = at::empty_like(normed_NH);
-  for (std::int64_t first = 0; first < tokens; first += chunk) {
-    const std::int64_t count = std::min(chunk, tokens - first);
-    const at::Tensor rows = normed_NH.narrow(0, first, count);
+  at::Tensor dnormed_NH = at::empty_like(normed_NH);
+  if (one_step) {
+    run_one_step(normed_NH, labels, &gradient_scale, *trip, exchange, result.loss_sum, dnormed_NH);
+    trip->step_done(0);
+    trip->finish();
+  } else {
+    const ops::VocabularyMerge merge = merge_steps(normed_NH, labels, *trip, exchange);
+    result.loss_sum.add_(ops::loss_sum(merge, labels));
+    trip = flow.begin(Direction::Backward, micro_batch);
+    gradient_steps(normed_NH, labels, merge, gradient_scale, *trip, dnormed_NH);
+  }
+  const at::Tensor dnormed_TH = exchange.sum(std::move(dnormed_NH), trip->counts());
+  ops::RmsNormGradient gradient = ops::rms_norm_backward(dnormed_TH, x, norm_weight, normed.rstd);
+  trip->add_common(kNorm, gradient.dw);
+  result.dx_TH = gradient.dx;
+  return result;
+}
+
+void Head::run_one_step(const at::Tensor& normed_NH, const at::Tensor& labels, const double* gradient_scale,
+                        WeightTrip& trip, UnitExchange& exchange, const at::Tensor& loss_sum,
+                        const at::Tensor& dnormed_NH) const {
+  const at::Tensor weight = trip.panel(0, kRows);
+  const UnitRange vocabulary = trip.units(0);
+  for_each_chunk(normed_NH, tokens_per_chunk(options_, weight), [&](std::int64_t first, const at::Tensor& rows) {
+    const std::int64_t count = rows.size(0);
     const at::Tensor chunk_labels = labels.narrow(0, first, count);
     at::Tensor logits = ops::mm(rows, weight.t());
     mask_padding(logits, vocabulary);
-    ops::VocabularyMerge merge = ops::vocabulary_merge_begin(count, x.scalar_type(), x.device());
+    ops::VocabularyMerge merge = ops::vocabulary_merge_begin(count, rows.scalar_type(), rows.device());
     ops::vocabulary_merge_block(merge, logits, chunk_labels, vocabulary.begin);
     exchange.merge(merge, trip.counts());
-    result.loss_sum.add_(ops::loss_sum(merge, chunk_labels));
-    if (gradient_scale == nullptr) continue;
+    loss_sum.add_(ops::loss_sum(merge, chunk_labels));
+    if (gradient_scale == nullptr) return;
     ops::logits_to_gradient_(logits, merge.lse, chunk_labels, vocabulary.begin, *gradient_scale);
     trip.add_product(0, kRows, logits, rows);
     at::Tensor target = dnormed_NH.narrow(0, first, count);
     ops::mm_out(target, logits, weight);
+  });
+}
+
+ops::VocabularyMerge Head::merge_steps(const at::Tensor& normed_NH, const at::Tensor& labels, WeightTrip& trip,
+                                       UnitExchange& exchange) const {
+  ops::VocabularyMerge merge =
+      ops::vocabulary_merge_begin(normed_NH.size(0), normed_NH.scalar_type(), normed_NH.device());
+  for (int step = 0; step < trip.num_steps(); ++step) {
+    const at::Tensor weight = trip.panel(step, kRows);
+    const UnitRange vocabulary = trip.units(step);
+    for_each_chunk(normed_NH, tokens_per_chunk(options_, weight), [&](std::int64_t first, const at::Tensor& rows) {
+      const at::Tensor logits = ops::mm(rows, weight.t());
+      mask_padding(logits, vocabulary);
+      ops::VocabularyMerge part{merge.lse.narrow(0, first, rows.size(0)), merge.picked.narrow(0, first, rows.size(0))};
+      ops::vocabulary_merge_block(part, logits, labels.narrow(0, first, rows.size(0)), vocabulary.begin);
+    });
+    trip.step_done(step);
   }
-  if (gradient_scale == nullptr) return result;
-  const at::Tensor dnormed_TH = exchange.sum(std::move(dnormed_NH), trip.counts());
-  ops::RmsNormGradient gradient = ops::rms_norm_backward(dnormed_TH, x, norm_weight, normed.rstd);
-  trip.add_common(kNorm, gradient.dw);
-  result.dx_TH = gradient.dx;
-  return result;
+  trip.finish();
+  exchange.merge(merge, trip.counts());
+  return merge;
+}
+
+void Head::gradient_steps(const at::Tensor& normed_NH, const at::Tensor& labels, const ops::VocabularyMerge& merge,
+                          double gradient_scale, WeightTrip& trip, const at::Tensor& dnormed_NH) const {
+  for (int step = 0; step < trip.num_steps(); ++step) {
+    const at::Tensor weight = trip.panel(step, kRows);
+    const UnitRange vocabulary = trip.units(step);
+    for_each_chunk(normed_NH, tokens_per_chunk(options_, weight), [&](std::int64_t first, const at::Tensor& rows) {
+      const std::int64_t count = rows.size(0);
+      at::Tensor logits = ops::mm(rows, weight.t());
+      mask_padding(logits, vocabulary);
+      ops::logits_to_gradient_(logits, merge.lse.narrow(0, first, count), labels.narrow(0, first, count),
+                               vocabulary.begin, gradient_scale);
+      trip.add_product(step, kRows, logits, rows);
+      at::Tensor target = dnormed_NH.narrow(0, first, count);
+      if (step == 0) {
+        ops::mm_out(target, logits, weight);
+      } else {
+        ops::addmm_(target, logits, weight);
+      }
+    });
+    trip.step_done(step);
+  }
+  trip.finish();
 }
 
 }  // namespace octavo

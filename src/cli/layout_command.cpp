@@ -59,9 +59,8 @@ json parts_to_json(const ParamTable& table, const Placement& placement) {
 /// The axes over which the gradient of a parameter is summed.
 std::vector<std::string> gradient_axes(const Parameter& parameter, const ParamTable& table, const Layout& layout) {
   std::vector<std::string> names = {std::string(axis_name(Axis::Data))};
-  const bool is_vector = parameter.shape.size() == 1;
-  if (is_vector && is_partial_over_tensor(table.slabs()[parameter.slab], layout)) {
-    names.emplace_back(axis_name(Axis::Tensor));
+  if (parameter.shape.size() == 1) {
+    for (const Axis axis : partial_axes(table.slabs()[parameter.slab], layout)) names.emplace_back(axis_name(axis));
   }
   return names;
 }

@@ -33,6 +33,8 @@ std::vector<OptionSet> option_sets(Axis axis) {
       option_set<&Layout::zero>(Axis::Data, {"zero0", "zero1"}),
       option_set<&Layout::tensor_form>(Axis::Tensor, {"allreduce", "scatter"}),
       option_set<&Layout::misfit>(Axis::Tensor, {"refuse", "replicate", "pad"}),
+      option_set<&Layout::fold_form>(Axis::Fold, {"auto", "weights", "activations"}),
+      option_set<&Layout::fold_order>(Axis::Fold, {"zigzag", "contiguous"}),
   };
   std::erase_if(sets, [axis](const OptionSet& set) { return set.axis != axis; });
   return sets;
@@ -48,7 +50,7 @@ std::string options_text(const Layout& layout, Axis axis) {
 }
 
 bool is_built(Axis axis) {
-  return axis == Axis::Data || axis == Axis::Tensor;
+  return axis == Axis::Data || axis == Axis::Tensor || axis == Axis::Fold;
 }
 
 Axis parse_axis(const std::string& name, std::string_view text) {
@@ -116,12 +118,16 @@ Layout parse_layout(std::string_view text) {
     words.erase(words.begin());
     if (degree > 1 && !is_built(axis)) {
       throw UsageError(cat("[layout] \"", text, "\": ", axis_name(axis), "=", degree, " is not built; use ",
-                           axis_name(axis), "=1, or the data and tensor axes"));
+                           axis_name(axis), "=1, or the data, tensor and fold axes"));
     }
     axes.push_back({axis, degree});
     parse_options(layout, axis, words, text);
   }
   layout.mesh = DeviceMesh(std::move(axes));
+  if (layout.mesh.size(Axis::Fold) > 1 && layout.fold_form != FoldForm::Weights) {
+    throw UsageError(cat("[layout] \"", text, "\": of fold's forms only weights is built; write fold=",
+                         layout.mesh.size(Axis::Fold), ":weights"));
+  }
   return layout;
 }
 

@@ -1,6 +1,6 @@
 #include "octavo/layout/placement.h"
 
-#include <map>
+#include <algorithm>
 
 namespace octavo {
 namespace {
@@ -19,7 +19,10 @@ void append(std::vector<Interval>& list, Interval interval) {
 class Placer {
  public:
   Placer(const ParamTable& table, const Layout& layout, int rank)
-      : table_(table), layout_(layout), tensor_index_(layout.mesh.index(rank, Axis::Tensor)) {
+      : table_(table),
+        layout_(layout),
+        tensor_index_(layout.mesh.index(rank, Axis::Tensor)),
+        fold_index_(layout.mesh.index(rank, Axis::Fold)) {
     for (const BlockLayout& block : table.blocks()) out_.shares.push_back(share_of(block, layout, tensor_index_));
   }
 
@@ -34,19 +37,39 @@ class Placer {
 
   std::int64_t end() const { return end_; }
   void align(std::int64_t grain) { end_ = round_up(end_, grain); }
-  std::map<int, std::vector<Interval>>& sums() { return sums_; }
+  const std::vector<GradientSum>& sums() const { return sums_; }
   Placement& out() { return out_; }
 
  private:
-  void begin_slab(std::int64_t rows) {
+  /// A slab of which the fold axis stores `rows` of `unit_rows` here. What follows is laid out as if all were here.
+  void begin_slab(Interval rows, std::int64_t unit_rows, std::int64_t width) {
     align(kAlignmentElements);
-    out_.slabs.push_back({end_, rows});
+    out_.slabs.push_back({end_, rows, unit_rows});
+    here_ = {rows.begin * width, rows.end * width};
+    reached_ = 0;
+  }
+
+  /// Passes over the next `count` elements of the slab; those of them that are here, as an interval of local memory.
+  Interval advance(std::int64_t count) {
+    const std::int64_t size = intersection(here_, {reached_, reached_ + count}).size();
+    reached_ += count;
+    end_ += size;
+    return {end_ - size, end_};
   }
 
   void add_part(int slab, Interval elements, bool primary) {
-    if (elements.empty()) return;
-    out_.parts.push_back({slab, elements, end_, primary});
-    end_ += elements.size();
+    const std::int64_t skipped = std::max<std::int64_t>(0, here_.begin - reached_);
+    const Interval local = advance(elements.size());
+    if (local.empty()) return;
+    const std::int64_t begin = elements.begin + skipped;
+    out_.parts.push_back({slab, {begin, begin + local.size()}, local.begin, primary});
+  }
+
+  void add_sum(const std::vector<Axis>& axes, int neighbours, Interval local) {
+    auto found = std::find_if(sums_.begin(), sums_.end(),
+                              [&](const GradientSum& sum) { return sum.axes == axes && sum.neighbours == neighbours; });
+    if (found == sums_.end()) found = sums_.insert(sums_.end(), {axes, neighbours, {}});
+    append(found->local, local);
   }
 
   void add_panel(int block, int index) {
@@ -54,7 +77,8 @@ class Placer {
     const BlockShare& share = out_.shares[block];
     const int slab = table_.panel_slab(block, index);
     const std::int64_t unit_elements = panel.rows_per_unit() * panel.width;
-    begin_slab(share.computed_units() * share.rows_per_unit(panel));
+    const std::int64_t unit_rows = share.computed_units() * share.rows_per_unit(panel);
+    begin_slab(fold_part(unit_rows, layout_.mesh.size(Axis::Fold), fold_index_), unit_rows, panel.width);
     if (share.splits_parts) {
       for (std::int64_t unit = share.units.begin; unit < share.units.end; ++unit) {
         add_split_unit(slab, panel, share, unit * unit_elements);
@@ -62,7 +86,7 @@ class Placer {
     } else {
       add_part(slab, {share.units.begin * unit_elements, share.units.end * unit_elements}, share.replica == 0);
     }
-    end_ += share.num_padded * unit_elements;
+    advance(share.num_padded * unit_elements);
   }
 
   /// A unit whose parts are shared out: this rank's rows of the sections by part, and all rows of the others.
@@ -71,26 +95,29 @@ class Placer {
       const std::int64_t whole = section.rows_per_unit * panel.width;
       const std::int64_t own = share.rows_per_unit(section) * panel.width;
       const std::int64_t begin = first_element + (section.by_part ? share.replica * own : 0);
-      if (!section.by_part) append(sums_[share.replicas], {end_, end_ + own});
+      const std::int64_t local_begin = end_;
       add_part(slab, {begin, begin + own}, section.by_part || share.replica == 0);
+      if (!section.by_part) add_sum({}, share.replicas, {local_begin, end_});
       first_element += whole;
     }
   }
 
   void add_common(int slab) {
     const Slab& info = table_.slabs()[slab];
-    begin_slab(1);
-    if (is_partial_over_tensor(info, layout_)) {
-      append(sums_[layout_.mesh.size(Axis::Tensor)], {end_, end_ + info.elements()});
-    }
-    add_part(slab, {0, info.elements()}, tensor_index_ == 0);
+    begin_slab({0, 1}, 1, info.width);
+    const std::int64_t local_begin = end_;
+    add_part(slab, {0, info.elements()}, tensor_index_ == 0 && fold_index_ == 0);
+    const std::vector<Axis> axes = partial_axes(info, layout_);
+    if (!axes.empty()) add_sum(axes, 0, {local_begin, end_});
   }
 
   const ParamTable& table_;
   const Layout& layout_;
-  const int tensor_index_;
-  std::int64_t end_ = 0;                       // of the memory laid out so far
-  std::map<int, std::vector<Interval>> sums_;  // by neighbours; local
+  const int tensor_index_, fold_index_;
+  std::int64_t end_ = 0;      // of the memory laid out so far
+  Interval here_;             // elements of the slab's unit rows that are stored here
+  std::int64_t reached_ = 0;  // elements of them passed over so far
+  std::vector<GradientSum> sums_;
   Placement out_;
 };
 
@@ -118,8 +145,22 @@ std::int64_t Placement::optimized_elements() const {
   return sum;
 }
 
-bool is_partial_over_tensor(const Slab& common, const Layout& layout) {
-  return layout.mesh.size(Axis::Tensor) > 1 && (common.in_units || layout.tensor_form == TensorForm::Scatter);
+Interval fold_part(std::int64_t unit_rows, int degree, int index) {
+  return even_part(unit_rows, degree, index);
+}
+
+RankGroup sum_group(const GradientSum& sum, const DeviceMesh& mesh, int rank) {
+  return sum.axes.empty() ? neighbour_group(mesh, rank, Axis::Tensor, sum.neighbours)
+                          : rank_group(mesh, rank, sum.axes);
+}
+
+std::vector<Axis> partial_axes(const Slab& common, const Layout& layout) {
+  std::vector<Axis> axes;
+  if (layout.mesh.size(Axis::Fold) > 1) axes.push_back(Axis::Fold);
+  if (layout.mesh.size(Axis::Tensor) > 1 && (common.in_units || layout.tensor_form == TensorForm::Scatter)) {
+    axes.push_back(Axis::Tensor);
+  }
+  return axes;
 }
 
 Placement place(const ParamTable& table, const Layout& layout, int rank, Bytes bucket_bytes) {
@@ -152,8 +193,8 @@ Placement place(const ParamTable& table, const Layout& layout, int rank, Bytes b
     if (part.primary) append(counted, part.local());
   }
   placement.primary = intersection(counted, shards);
-  for (const auto& [neighbours, local] : placer.sums()) {
-    placement.sums.push_back({neighbours, intersection(local, placement.optimized)});
+  for (const GradientSum& sum : placer.sums()) {
+    placement.sums.push_back({sum.axes, sum.neighbours, intersection(sum.local, placement.optimized)});
   }
   return std::move(placement);
 }

@@ -34,7 +34,7 @@ at::Tensor gather(const at::Tensor& part, const MicroBatch& batch) {
 }  // namespace
 
 at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const MicroBatch& batch, std::unique_ptr<Saved>* saved) {
-  const std::unique_ptr<Trip> trip = flow_.begin(Direction::Forward, batch.index);
+  const std::unique_ptr<WeightTrip> trip = flow_.begin(Direction::Forward, batch.index);
   auto slot = std::make_shared<WeightSlot>(WeightSlot{trip.get()});
   auto kept = std::make_unique<SavedBlock>();
   kept->batch = &batch;
@@ -65,12 +65,14 @@ at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const MicroBatch& batch,
       run.project(shared_NH, graph);
       const at::Tensor partial_NH = run.mix(graph);
       run.end_exchange();
+      trip->step_done(step);
       const at::NoGradGuard no_grad;
       sum_NH = step == 0 ? partial_NH : sum_NH.add_(partial_NH);
     }
     // Kept whole it would cost as much as all tokens on every rank; backward gathers it again.
     if (keeps_graph && is_gathered) release_memory(shared_NH);
   }
+  trip->finish();
   const at::Tensor sum_TH = batch.exchange.sum(std::move(sum_NH), trip->counts());
   slot->trip = nullptr;
   // The output is the next block's input, which every policy keeps.
@@ -87,7 +89,7 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH)
   auto* kept = dynamic_cast<SavedBlock*>(saved.get());
   internal_check(kept != nullptr, "[parallel] backward of something that this driver did not save");
   const MicroBatch& batch = *kept->batch;
-  const std::unique_ptr<Trip> trip = flow_.begin(Direction::Backward, batch.index);
+  const std::unique_ptr<WeightTrip> trip = flow_.begin(Direction::Backward, batch.index);
   const bool has_graph = kept->slot != nullptr;
   if (!has_graph) {
     kept->slot = std::make_shared<WeightSlot>();
@@ -120,8 +122,10 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH)
       kept->stashes[step] = Stash();  // the graph holds what it still needs
     }
     const at::Tensor gradient = run.backward(std::move(graph), dy_NH, kept->shared_NH);
+    trip->step_done(step);
     dshared_NH = step == 0 ? gradient : dshared_NH.add_(gradient);
   }
+  trip->finish();
   kept->shared_NH.reset();
   dy_NH.reset();
   const at::Tensor dshared_TH = batch.exchange.sum(std::move(dshared_NH), trip->counts());

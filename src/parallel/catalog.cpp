@@ -1,5 +1,7 @@
 #include "octavo/parallel/catalog.h"
 
+#include "octavo/parallel/fold/fold_sequence.h"
+#include "octavo/parallel/fold/weights_flow.h"
 #include "octavo/parallel/local_exchange.h"
 #include "octavo/parallel/local_flow.h"
 #include "octavo/parallel/local_sequence.h"
@@ -7,14 +9,19 @@
 
 namespace octavo {
 
-std::unique_ptr<Flow> make_flow(ParamStore& store, int block, const StashPolicy& stash) {
+std::unique_ptr<Flow> make_flow(ParamStore& store, RankGroups& groups, int block, const StashPolicy& stash) {
+  if (groups.fold->size() > 1) return make_weights_flow(store, *groups.fold, block);
   // Kept values exist for all units at once anyway, so groups of units would save nothing.
   const bool keeps = stash.kind == StashPolicy::Kind::Keep;
   const int steps = keeps ? 1 : recommended_steps(store.table().blocks()[block], store.placement().shares[block]);
   return make_local_flow(store, block, steps);
 }
 
-std::unique_ptr<SequenceContext> make_sequence(const ParamStore& store, const std::vector<std::int64_t>& lengths) {
+std::unique_ptr<SequenceContext> make_sequence(const ParamStore& store, RankGroups& groups,
+                                               const std::vector<std::int64_t>& lengths) {
+  if (groups.fold->size() > 1) {
+    return make_fold_sequence(*groups.fold, groups.layout.fold_order, lengths, store.weights().options());
+  }
   return make_local_sequence(lengths, store.weights().options());
 }
 

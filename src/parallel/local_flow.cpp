@@ -11,11 +11,13 @@
 namespace octavo {
 namespace {
 
-class LocalTrip final : public Trip {
+class LocalTrip final : public WeightTrip {
  public:
   LocalTrip(ParamStore& store, int block, int num_steps) : store_(store), block_(block), num_steps_(num_steps) {}
 
   int num_steps() const override { return num_steps_; }
+  void step_done(int) override {}
+  void finish() override {}
 
   UnitRange units(int step) const override {
     const Interval part = part_of(step), own = share().units;
@@ -71,7 +73,8 @@ class LocalTrip final : public Trip {
 class LocalFlow final : public Flow {
  public:
   LocalFlow(ParamStore& store, int block, int num_steps) : store_(store), block_(block), num_steps_(num_steps) {}
-  std::unique_ptr<Trip> begin(Direction, int) override {
+  int num_steps() const override { return num_steps_; }
+  std::unique_ptr<WeightTrip> begin(Direction, int) override {
     return std::make_unique<LocalTrip>(store_, block_, num_steps_);
   }
 

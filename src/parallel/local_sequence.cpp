@@ -32,6 +32,9 @@ class LocalSequence final : public SequenceContext {
     }
   }
 
+  at::Tensor cut(const at::Tensor& values, std::int64_t) const override { return values; }
+  at::Tensor whole(const at::Tensor& x) override { return x; }
+
   const ops::RopeTable& rope(const RopeSpec& spec, std::int64_t head_dim) override {
     // Layers share their rotary embedding in all models so far, so one table is at hand at a time.
     if (!table_ || table_->spec != spec || table_->head_dim != head_dim) {

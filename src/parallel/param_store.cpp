@@ -104,7 +104,7 @@ ParamStore::ParamStore(const ParamTable& table, Placement placement, ElementType
 at::Tensor ParamStore::slab_view(const at::Tensor& flat, int slab) const {
   const StoredSlab& stored = placement_.slabs[slab];
   const std::int64_t width = table_->slabs()[slab].width;
-  return flat.narrow(0, stored.local_offset, stored.rows * width).view({stored.rows, width});
+  return flat.narrow(0, stored.local_offset, stored.rows.size() * width).view({stored.rows.size(), width});
 }
 
 at::Tensor ParamStore::optimizer_view(const at::Tensor& flat, int i) const {

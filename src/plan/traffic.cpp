@@ -58,8 +58,8 @@ class Prediction {
     add_micro_batches(/*training=*/true);
     add_data_axis();
     for (const GradientSum& sum : placement_.sums) {
-      rows_.add(neighbour_group(layout_.mesh, rank_, Axis::Tensor, sum.neighbours), Purpose::Gradients,
-                Collective::AllReduce, sum.elements() * sum_bytes());
+      rows_.add(sum_group(sum, layout_.mesh, rank_), Purpose::Gradients, Collective::AllReduce,
+                sum.elements() * sum_bytes());
     }
     rows_.add(world_, Purpose::Norm, Collective::AllReduce, kTwoScalars);
   }

@@ -40,10 +40,11 @@ std::string first_bad_weight(const ParamStore& store) {
   return "";
 }
 
-std::string first_bad_tensor(Decoder& decoder, const ParamStore& store, Communicator& tensor, const TokenBatch& batch) {
+std::string first_bad_tensor(Decoder& decoder, const ParamStore& store, Communicator& replica,
+                             const TokenBatch& batch) {
   std::string found = first_bad_weight(store);
-  const int holder = first_index(tensor, !found.empty());
-  if (holder >= 0) return holder == tensor.index() ? found : cat("weights of index ", holder, " of the tensor axis");
+  const int holder = first_index(replica, !found.empty());
+  if (holder >= 0) return holder == replica.index() ? found : cat("weights of rank ", holder, " of its replica");
   const at::Tensor hidden = decoder.hidden(batch, [&](int block, const at::Tensor& x) {
     if (found.empty() && is_bad(x)) found = cat("the output of ", store.table().blocks()[block].name);
   });

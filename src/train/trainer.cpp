@@ -159,7 +159,7 @@ void Trainer::check_finite(const StepReport& report, double local_loss, const Ba
     for (Interval part = first_part(here, config_.micro_batch);
          data_index == groups_.data->index() && culprit.empty() && !part.empty();
          part = first_part({part.end, here.end}, config_.micro_batch)) {
-      culprit = first_bad_tensor(decoder_, store_, *groups_.tensor, make_batch(batches, report.step, part));
+      culprit = first_bad_tensor(decoder_, store_, *groups_.replica, make_batch(batches, report.step, part));
     }
   }
   if (speaker >= 0 && !is_speaker) groups_.world->barrier();

@@ -31,7 +31,8 @@ struct Model {
     model.layers.push_back({AttentionSpec{1, 1, 2, false, {}}, GatedMlpSpec{2}});
     return model;
   }
-  std::unique_ptr<Trip> trip(int block) { return make_local_flow(store, block, 1)->begin(Direction::Backward, 0); }
+  std::unique_ptr<Flow> flow(int block) { return make_local_flow(store, block, 1); }
+  std::unique_ptr<WeightTrip> trip(int block) { return flow(block)->begin(Direction::Backward, 0); }
 
   ParamTable table;
   ParamStore store;
@@ -62,7 +63,7 @@ TEST_CASE("the head's loss is the cross-entropy of its logits, over any chunks o
     const at::Tensor x = inputs(tokens), labels = labels_for(tokens);
     const Head head(kVocabulary, 1e-5);
     const auto trip = whole_model.trip(block);
-    const Head::Result whole = head.loss_and_gradient(x, labels, 0.25, *trip, *alone());
+    const Head::Result whole = head.loss_and_gradient(x, labels, 0.25, *whole_model.flow(block), 0, *alone());
     const at::Tensor log_p = at::log_softmax(head.logits(head.final_norm(x, *trip), *trip, *alone()), 1);
     double expected = 0;
     for (std::int64_t t = 0; t < tokens; ++t) {
@@ -70,13 +71,14 @@ TEST_CASE("the head's loss is the cross-entropy of its logits, over any chunks o
       if (label >= 0) expected -= log_p[t][label].item<double>();
     }
     CHECK(whole.loss_sum.item<double>() == doctest::Approx(expected).epsilon(1e-12));
-    CHECK(head.loss(x, labels, *trip, *alone()).loss_sum.item<double>() == doctest::Approx(expected).epsilon(1e-12));
+    CHECK(head.loss(x, labels, *whole_model.flow(block), *alone()).loss_sum.item<double>() ==
+          doctest::Approx(expected).epsilon(1e-12));
     for (const std::int64_t chunk : {1, 2, 4}) {
       CAPTURE(tokens);
       CAPTURE(chunk);
       Model model;
       const Head::Result parts = Head(kVocabulary, 1e-5, {.logit_bytes = 1, .fewest_tokens = chunk})
-                                     .loss_and_gradient(x, labels, 0.25, *model.trip(block), *alone());
+                                     .loss_and_gradient(x, labels, 0.25, *model.flow(block), 0, *alone());
       CHECK(parts.loss_sum.item<double>() == doctest::Approx(expected).epsilon(1e-12));
       CHECK(at::allclose(parts.dx_TH, whole.dx_TH, 1e-12, 1e-12));
       CHECK(at::allclose(model.store.gradients(), whole_model.store.gradients(), 1e-12, 1e-12));
@@ -89,7 +91,7 @@ TEST_CASE("a label beyond the vocabulary is refused, not lost") {
   Model model;
   const int block = static_cast<int>(model.table.blocks().size()) - 1;
   const at::Tensor labels = at::full({3}, kVocabulary, at::kLong);
-  CHECK_THROWS_WITH_AS(Head(kVocabulary, 1e-5).loss(inputs(3), labels, *model.trip(block), *alone()),
+  CHECK_THROWS_WITH_AS(Head(kVocabulary, 1e-5).loss(inputs(3), labels, *model.flow(block), *alone()),
                        doctest::Contains("label 23"), UsageError);
 }
 
@@ -112,7 +114,7 @@ TEST_CASE("no tokens have no loss and no gradient") {
   Model model;
   const int block = static_cast<int>(model.table.blocks().size()) - 1;
   const Head::Result result =
-      Head(kVocabulary, 1e-5).loss_and_gradient(inputs(0), labels_for(0), 1.0, *model.trip(block), *alone());
+      Head(kVocabulary, 1e-5).loss_and_gradient(inputs(0), labels_for(0), 1.0, *model.flow(block), 0, *alone());
   CHECK(result.loss_sum.item<double>() == 0);
   CHECK(result.dx_TH.size(0) == 0);
   CHECK((model.store.gradients() == 0).all().item<bool>());

@@ -99,7 +99,12 @@ const std::vector<std::string> kLayouts = {"",
                                            "tensor=4:pad:scatter",
                                            "tensor=2:replicate data=2:zero1",
                                            "data=3:zero1 tensor=6:replicate",
-                                           "data=2 tensor=8:pad"};
+                                           "data=2 tensor=8:pad",
+                                           "fold=2:weights",
+                                           "fold=5:weights",
+                                           "data=2:zero1 fold=3:weights",
+                                           "fold=2:weights tensor=4:replicate",
+                                           "tensor=3:pad:scatter fold=4:weights"};
 
 TEST_CASE("over all ranks every element of every parameter is primary exactly once, and held at least once") {
   for (const ModelSpec& model : {odd_model(), grouped_model()}) {
@@ -128,6 +133,7 @@ TEST_CASE("the ranks of a tensor group have the same memory, buckets and sums") 
       CHECK(here.optimized == there.optimized);
       REQUIRE(here.sums.size() == there.sums.size());
       for (std::size_t i = 0; i < here.sums.size(); ++i) {
+        CHECK(here.sums[i].axes == there.sums[i].axes);
         CHECK(here.sums[i].neighbours == there.sums[i].neighbours);
         CHECK(here.sums[i].local == there.sums[i].local);
       }
@@ -141,14 +147,14 @@ TEST_CASE(
   const auto sums = [&](const char* layout) { return place(table, parse_layout(layout), 0).sums; };
   CHECK(sums("data=2").empty());
   REQUIRE(sums("tensor=2").size() == 1);
-  CHECK(sums("tensor=2")[0].neighbours == 2);
+  CHECK(sums("tensor=2")[0].axes == std::vector{Axis::Tensor});
   CHECK(sums("tensor=2")[0].elements() == 2 * 2 * 2);
   CHECK(sums("tensor=2:scatter")[0].elements() == 2 * 2 * 2 + 5 * 6);
   // Two KV heads over four ranks: pairs share out two query heads; k and v are 2 * 2 rows of 6.
   REQUIRE(sums("tensor=4:replicate").size() == 2);
   CHECK(sums("tensor=4:replicate")[0].neighbours == 2);
   CHECK(sums("tensor=4:replicate")[0].elements() == 2 * 2 * 2 * 6);
-  CHECK(sums("tensor=4:replicate")[1].neighbours == 4);
+  CHECK(sums("tensor=4:replicate")[1].axes == std::vector{Axis::Tensor});
 }
 
 TEST_CASE("ZeRO 1 divides the optimizer state by the data degree and nothing else") {

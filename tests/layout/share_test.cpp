@@ -85,11 +85,11 @@ TEST_CASE("the price of a misfit is what the ranks store and compute beyond the 
     for (int rank = 0; rank < layout.mesh.size(Axis::Tensor); ++rank) {
       const Placement placement = place(table, layout, rank);
       for (std::size_t slab = 0; slab < table.slabs().size(); ++slab) {
-        if (table.slabs()[slab].decays) stored += placement.slabs[slab].rows * table.slabs()[slab].width;
+        if (table.slabs()[slab].decays) stored += placement.slabs[slab].rows.size() * table.slabs()[slab].width;
       }
       for (const GradientSum& sum : placement.sums) summed += sum.elements();
       for (const Slab& slab : table.slabs()) {
-        if (!slab.decays && is_partial_over_tensor(slab, layout)) summed -= slab.elements();
+        if (!slab.decays && !partial_axes(slab, layout).empty()) summed -= slab.elements();
       }
     }
     for (const MisfitPrice& price : misfit_prices(table, layout)) {

@@ -14,10 +14,16 @@
 
 namespace octavo {
 
-/// The tokens of one micro-batch as attention sees them. Letters: T tokens held here, S tokens whose keys are seen.
+/// The tokens of one micro-batch as attention sees them. Letters: M tokens of the micro-batch, T tokens held here, S
+/// tokens whose keys are seen.
 class SequenceContext {
  public:
   virtual ~SequenceContext() = default;
+  /// values [M] of every token -> those of the tokens held here [T]; `fill` at positions of no token. Local.
+  virtual at::Tensor cut(const at::Tensor& values_M, std::int64_t fill) const = 0;
+  /// x [T, H] -> [M, H] of every token, on every rank: for proofs and generation. Collective over the axes that cut
+  /// tokens.
+  virtual at::Tensor whole(const at::Tensor& x_TH) = 0;
   /// Rotary tables for the global positions of the T tokens held here.
   virtual const ops::RopeTable& rope(const RopeSpec& spec, std::int64_t head_dim) = 0;
   /// Starts to bring k, v [T, U, D] of the tokens held here to where they are seen. Collective over the axes that cut

@@ -31,12 +31,13 @@ class Head {
     at::Tensor dx_TH;     // gradient of gradient_scale * loss_sum; undefined unless asked for
   };
 
-  /// x [T, H] is the residual stream, labels [N] int64 on the CPU, negative = ignored. `trip` must have all rows that
-  /// are here in one step. Collective over the exchange's ranks. Throws UsageError naming the first label beyond the
-  /// vocabulary.
-  Result loss(const at::Tensor& x_TH, const at::Tensor& labels_N, WeightTrip& trip, UnitExchange& exchange) const;
-  Result loss_and_gradient(const at::Tensor& x_TH, const at::Tensor& labels_N, double gradient_scale, WeightTrip& trip,
-                           UnitExchange& exchange) const;
+  /// x [T, H] is the residual stream, labels [N] int64 on the CPU, negative = ignored. With all rows in one step, a
+  /// chunk's gradient is made while its logits are at hand; with several, a first trip finds the log-sum-exp of every
+  /// token and a second makes the logits again. Collective over the exchange's ranks and those of the flow. Throws
+  /// UsageError naming the first label beyond the vocabulary.
+  Result loss(const at::Tensor& x_TH, const at::Tensor& labels_N, Flow& flow, UnitExchange& exchange) const;
+  Result loss_and_gradient(const at::Tensor& x_TH, const at::Tensor& labels_N, double gradient_scale, Flow& flow,
+                           int micro_batch, UnitExchange& exchange) const;
 
   /// The final norm of x [T, H]. Local.
   at::Tensor final_norm(const at::Tensor& x_TH, WeightTrip& trip) const;
@@ -45,8 +46,14 @@ class Head {
   at::Tensor logits(const at::Tensor& normed_MH, WeightTrip& trip, UnitExchange& exchange) const;
 
  private:
-  Result run(const at::Tensor& x_TH, const at::Tensor& labels_N, const double* gradient_scale, WeightTrip& trip,
-             UnitExchange& exchange) const;
+  /// Log-sum-exp and picked logit of every token, and on request dlogits times the rows: see vocabulary.cpp.
+  void run_one_step(const at::Tensor& normed_NH, const at::Tensor& labels_N, const double* gradient_scale,
+                    WeightTrip& trip, UnitExchange& exchange, const at::Tensor& loss_sum,
+                    const at::Tensor& dnormed_NH) const;
+  ops::VocabularyMerge merge_steps(const at::Tensor& normed_NH, const at::Tensor& labels_N, WeightTrip& trip,
+                                   UnitExchange& exchange) const;
+  void gradient_steps(const at::Tensor& normed_NH, const at::Tensor& labels_N, const ops::VocabularyMerge& merge,
+                      double gradient_scale, WeightTrip& trip, const at::Tensor& dnormed_NH) const;
 
   std::int64_t vocab_size_;
   double norm_eps_;

@@ -28,11 +28,23 @@ enum class Misfit {
   Pad,        // units of zeros fill the number up to a multiple of T
 };
 
+/// What the fold axis moves (arXiv 2604.26294).
+enum class FoldForm {
+  Auto,         // whichever moves fewer bytes, block by block
+  Weights,      // weights to the tokens, and keys and values
+  Activations,  // tokens to the weights, and their sums back
+};
+
+/// Which tokens of a sequence a rank holds where an axis cuts it (layout/token_spans.h).
+enum class TokenOrder { Zigzag, Contiguous };
+
 struct Layout {
   DeviceMesh mesh{{}};
   ZeroStage zero = ZeroStage::None;
   TensorForm tensor_form = TensorForm::AllReduce;
   Misfit misfit = Misfit::Refuse;
+  FoldForm fold_form = FoldForm::Auto;
+  TokenOrder fold_order = TokenOrder::Zigzag;
 
   int world_size() const { return mesh.world_size(); }
   /// "data=4:zero1 tensor=2"; options that are the default are left out. Parses back to an equal layout.

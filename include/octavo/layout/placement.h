@@ -11,17 +11,23 @@
 #include "octavo/layout/layout.h"
 #include "octavo/layout/param_table.h"
 #include "octavo/layout/share.h"
+#include "octavo/mesh/rank_group.h"
 
 namespace octavo {
 
 /// Slabs start on multiples of this many elements: 64 bytes in bfloat16.
 inline constexpr std::int64_t kAlignmentElements = 32;
 
-/// The rows of a slab as they lie here: those of the units that are computed here, one after another.
+/// The rows of a slab as they lie here. Its tensor group's rank has the rows of the units that it computes, one after
+/// another, padded units included; of these the fold axis cuts, anywhere, a part for each of its ranks.
 struct StoredSlab {
   std::int64_t local_offset;  // elements from the start of this rank's memory
-  std::int64_t rows;          // of the slab's width; rows of padded units included
+  Interval rows;              // stored here, of those of the units
+  std::int64_t unit_rows;     // of all units computed over the fold axis
 };
+
+/// The rows of a slab of `unit_rows` that index `index` of a fold axis of `degree` ranks stores.
+Interval fold_part(std::int64_t unit_rows, int degree, int index);
 
 /// Consecutive elements of a slab that are consecutive here.
 struct StoredPart {
@@ -42,13 +48,15 @@ struct Bucket {
   Interval shard;               // the part of it that this index of the data axis sums up or updates under ZeRO 1
 };
 
-/// Gradients that the tensor axis leaves partial: summed over neighbours of that axis, once a step. The same local
-/// intervals on each of them.
+/// Gradients that cuts of units or tokens leave partial: summed over some ranks, once a step. The same local intervals
+/// on each of them.
 struct GradientSum {
-  int neighbours;               // consecutive indices of the tensor axis
+  std::vector<Axis> axes;       // over these; or, if none,
+  int neighbours;               // over so many consecutive indices of the tensor axis
   std::vector<Interval> local;  // ascending
   std::int64_t elements() const;
 };
+RankGroup sum_group(const GradientSum& sum, const DeviceMesh& mesh, int rank);
 
 struct Placement {
   std::vector<BlockShare> shares;  // of every block
@@ -68,9 +76,9 @@ struct Placement {
 /// `refuse`.
 Placement place(const ParamTable& table, const Layout& layout, int rank, Bytes bucket_bytes = 8 << 20);
 
-/// Whether the tensor axis leaves the gradient of a common vector partial: it is used inside units, which are cut, or
-/// tokens are cut between blocks.
-bool is_partial_over_tensor(const Slab& common, const Layout& layout);
+/// The axes that leave the gradient of a common vector partial: those that cut tokens between blocks, and the tensor
+/// axis if it is used inside units.
+std::vector<Axis> partial_axes(const Slab& common, const Layout& layout);
 
 /// Bytes that a rank keeps between steps.
 struct StateBytes {

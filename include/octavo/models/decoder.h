@@ -16,7 +16,8 @@
 
 namespace octavo {
 
-/// Sequences of `lengths` tokens one after another; N is their sum and may be 0 (a rank without work).
+/// Sequences of `lengths` tokens one after another, the same on all ranks that work on them; N is their sum and may be
+/// 0 (a rank without work).
 struct TokenBatch {
   at::Tensor ids_N;     // int64, CPU
   at::Tensor labels_N;  // int64, CPU: the token that position t predicts; negative = ignored
@@ -35,10 +36,10 @@ class Decoder {
   using Probe = std::function<void(int block, const at::Tensor& x_NH)>;
 
   /// Forward and backward of one micro-batch. Gradients of gradient_scale * loss sum are added to the store.
-  /// Returns the loss sum over labelled tokens: [] float64. Collective.
+  /// Returns the loss sum over the labelled tokens held here: [] float64. Collective.
   at::Tensor forward_backward(const TokenBatch& batch, int micro_batch, double gradient_scale, const BlockDone& done);
 
-  /// The loss sum alone: [] float64. Collective.
+  /// The loss sum alone, over the tokens held here: [] float64. Collective.
   at::Tensor loss(const TokenBatch& batch);
 
   /// The residual stream after the last layer's final norm: [N, H]. Collective, also each call of the probe's block.
@@ -49,7 +50,7 @@ class Decoder {
   int num_blocks() const { return static_cast<int>(flows_.size()); }
 
  private:
-  at::Tensor run_blocks(const TokenBatch& tokens, const MicroBatch& batch, std::vector<std::unique_ptr<Saved>>* saved,
+  at::Tensor run_blocks(const at::Tensor& ids, const MicroBatch& batch, std::vector<std::unique_ptr<Saved>>* saved,
                         const Probe& probe);
 
   ParamStore& store_;

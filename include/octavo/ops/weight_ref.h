@@ -18,10 +18,12 @@ struct UnitRange {
   std::int64_t size() const { return num_real() + num_padded; }
 };
 
-/// Where the weights of one block are during one pass over it, and where their gradients go. Implemented by flows.
+/// One pass over the weights of a block, in steps that together cover the units computed here: where the weights are,
+/// and where their gradients go. Owns what it has in flight. Implemented by flows.
 class WeightTrip {
  public:
   virtual ~WeightTrip() = default;
+  virtual int num_steps() const = 0;
   virtual UnitRange units(int step) const = 0;
   /// Whether the partial sums made with these weights count; if not, another rank makes the same.
   virtual bool counts() const = 0;
@@ -35,9 +37,25 @@ class WeightTrip {
   /// gradient rows += dx [T, width].
   virtual at::Tensor look_up(int step, int panel, const at::Tensor& ids) = 0;
   virtual void add_rows(int step, int panel, const at::Tensor& ids, const at::Tensor& dx) = 0;
+  /// The step's weights are not read any more, and its gradients have their last term: they may travel. Steps end in
+  /// their order.
+  virtual void step_done(int step) = 0;
+  /// Whatever travelled has arrived. Collective over the axes that the weights travel on.
+  virtual void finish() = 0;
   /// Adds `gradient` [size] (sum dtype) to that of the common vector. Of ranks that compute the same inside their units
   /// one counts.
   virtual void add_common(int common, const at::Tensor& gradient) = 0;
+};
+
+enum class Direction { Forward, Backward };
+
+/// Where the weights of a block come from, pass after pass. Implemented by parallel/.
+class Flow {
+ public:
+  virtual ~Flow() = default;
+  virtual int num_steps() const = 0;  // of every trip
+  /// Collective over the axes that the weights travel on. The flow must outlive the trip.
+  virtual std::unique_ptr<WeightTrip> begin(Direction direction, int micro_batch) = 0;
 };
 
 /// Points at the trip that is under way: at the forward trip first, later at the backward trip. Shared by the autograd

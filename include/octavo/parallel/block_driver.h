@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "octavo/blocks/block.h"
-#include "octavo/parallel/flow.h"
+#include "octavo/ops/weight_ref.h"
 
 namespace octavo {
 

@@ -5,17 +5,19 @@
 #include <vector>
 
 #include "octavo/blocks/context.h"
-#include "octavo/parallel/flow.h"
+#include "octavo/ops/stash.h"
+#include "octavo/ops/weight_ref.h"
 #include "octavo/parallel/param_store.h"
 #include "octavo/parallel/rank_groups.h"
 
 namespace octavo {
 
-/// The flow for block `block`, in steps that suit what `stash` keeps. The store must outlive it.
-std::unique_ptr<Flow> make_flow(ParamStore& store, int block, const StashPolicy& stash);
+/// The flow for block `block`, in steps that suit what `stash` keeps. Store and groups must outlive it.
+std::unique_ptr<Flow> make_flow(ParamStore& store, RankGroups& groups, int block, const StashPolicy& stash);
 
-/// Where the tokens of one micro-batch of whole sequences of `lengths` tokens meet.
-std::unique_ptr<SequenceContext> make_sequence(const ParamStore& store, const std::vector<std::int64_t>& lengths);
+/// Where the tokens of one micro-batch of sequences of `lengths` tokens meet. The groups must outlive it.
+std::unique_ptr<SequenceContext> make_sequence(const ParamStore& store, RankGroups& groups,
+                                               const std::vector<std::int64_t>& lengths);
 
 /// Where its `num_tokens` tokens meet units that other ranks hold. The groups must outlive it.
 std::unique_ptr<UnitExchange> make_exchange(RankGroups& groups, std::int64_t num_tokens);

@@ -1,7 +1,7 @@
 // Weights that are held where they are used: nothing moves, gradients are added where they are kept.
 #pragma once
 
-#include "octavo/parallel/flow.h"
+#include "octavo/ops/weight_ref.h"
 #include "octavo/parallel/param_store.h"
 
 namespace octavo {

@@ -19,7 +19,9 @@ struct RankGroups {
   Layout layout;
   std::unique_ptr<Communicator> world;              // everyone
   std::unique_ptr<Communicator> data;               // other sequences, the same weights
+  std::unique_ptr<Communicator> replica;            // the same sequences: together one copy of the model
   std::unique_ptr<Communicator> tensor;             // the same sequences, other units
+  std::unique_ptr<Communicator> fold;               // other tokens of the same sequences, other parts of the same units
   std::vector<std::unique_ptr<Communicator>> sums;  // of Placement::sums, in their order
 };
 

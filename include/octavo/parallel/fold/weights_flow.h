@@ -1,0 +1,30 @@
+// Folding by weights: tokens stay, every rank's part of the weights comes to all of them, step after step, and the
+// gradients go back to where the weights live (arXiv 2604.26294; folding.md 1 to 3).
+//
+// A step has whole units: those of one rank's part where the parts end between units, else a part of them as large as
+// an even cut allows; its rows come from every rank that stores some of them. The next step's rows travel while this
+// one's are used; so the memory holds two steps' rows at most, and in backward two steps' gradients.
+//
+// What a rank sends for a block of W matrix elements on D ranks (mean, bytes; c = (D-1)/D, e bytes per element, g of a
+// gradient sum): forward c W e, backward c W e (the weights again) and c W g (a reduce to the owner of each part).
+// Messages: one broadcast, and in backward one reduce, for each panel, step and owner of rows of the step.
+#pragma once
+
+#include <memory>
+
+#include "octavo/comm/communicator.h"
+#include "octavo/ops/weight_ref.h"
+#include "octavo/parallel/param_store.h"
+
+namespace octavo {
+
+/// The flow of block `block` of the store's table over the ranks of `fold`. Both must outlive it.
+std::unique_ptr<Flow> make_weights_flow(ParamStore& store, Communicator& fold, int block);
+
+/// How many steps it has: one per rank, or per unit where there are fewer units than ranks.
+int num_weight_steps(const BlockShare& share, int fold_degree);
+
+/// The units of a step, of those that are computed over the fold axis.
+Interval units_of_step(const BlockShare& share, int fold_degree, int step);
+
+}  // namespace octavo
