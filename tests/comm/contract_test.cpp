@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "octavo/base/text.h"
+#include "octavo/comm/gather_bytes.h"
 #include "octavo/trace/cost.h"
 
 namespace octavo {
@@ -281,6 +282,21 @@ TEST_CASE("what is sent is booked by the sender") {
         expect(world.ledger().logical_bytes() == (world.rank() == 0 ? 800 : 0), "logical bytes");
       },
       2);
+}
+
+TEST_CASE("bytes of every length are gathered on one rank") {
+  on_all_backends([](World& world) {
+    const auto group = everyone(world);
+    for (int root = 0; root < world.size(); ++root) {
+      const auto text = [&](int rank) { return std::string(rank * 7 % 19, static_cast<char>('a' + rank)) + '\0'; };
+      const std::string own = world.rank() == 1 ? "" : text(world.rank());
+      const std::vector<std::string> all = gather_bytes(*group, own, root);
+      expect(all.size() == (world.rank() == root ? world.size() : 0u), "the root has all, the others none");
+      for (std::size_t rank = 0; rank < all.size(); ++rank) {
+        expect(all[rank] == (rank == 1 ? "" : text(static_cast<int>(rank))), cat("the bytes of rank ", rank));
+      }
+    }
+  });
 }
 
 }  // namespace

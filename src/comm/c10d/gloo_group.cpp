@@ -138,7 +138,7 @@ TransferTimes GlooGroup::book_times(GlooOperation& operation, Seconds waited) {
 
 void GlooGroup::wait_until_settled(const Ticket& ticket, Seconds begin) {
   using std::chrono::milliseconds;
-  const milliseconds slice = std::min(milliseconds(500), std::max(milliseconds(1), rank_.deadline() / 4));
+  const milliseconds slice = std::min(milliseconds(250), std::max(milliseconds(1), rank_.deadline() / 4));
   const Seconds deadline = std::chrono::duration<Seconds>(rank_.deadline()).count();
   std::optional<int> suspect;
   while (!ticket.lane->await_settled(*ticket.operation, slice)) {
@@ -154,6 +154,10 @@ void GlooGroup::wait_until_settled(const Ticket& ticket, Seconds begin) {
 /// A peer whose body has ended posts nothing more. What it sent last may be on its way: look twice.
 void GlooGroup::check_peer_ended(const Ticket& ticket, std::optional<int>& suspect) {
   const int peer = ticket.lane->waits_for();
+  if (peer >= 0 && links_->has_ended(peer)) {
+    // The helper may be told so at this moment; what is known is the same.
+    return broken(*ticket.operation, peer, "its connection ended");
+  }
   const bool any_ended = peer >= 0 && rank_.board().num_ended().value_or(0) > 0;
   const std::optional<RankEnd> end = any_ended ? rank_.board().end_of(ranks_[peer]) : std::nullopt;
   if (!end) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <thread>
 
 #include "comm/c10d/gloo_group.h"
 #include "comm/c10d/sockets.h"
@@ -92,9 +93,14 @@ void GlooRank::fail(const Failure& failure) {
   board_.report_end(rank(), {.failed = true, .failure = failure});
   for (const auto& group : groups_) group->fail(failure);
   if (!hosted_.server) return;
-  // The store ends with this process: let the others read in it why they fail.
-  constexpr auto kPatience = std::chrono::seconds(5);
-  board_.await_all_ended(std::min<std::chrono::milliseconds>(kPatience, deadline_));
+  // The store ends with this process: let the others read in it why they fail. The one that was lost reads nothing.
+  constexpr auto kPause = std::chrono::milliseconds(10);
+  constexpr int kTries = 500;
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    const std::int64_t missing = size() - board_.num_ended().value_or(size());
+    if (missing == 0 || (missing == 1 && !board_.end_of(failure.rank))) return;
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 }  // namespace octavo
