@@ -30,7 +30,9 @@ GlooRank::GlooRank(const ProcessOptions& options)
       board_(store_, launch_.world_size),
       device_((check_in(), device_for(launch_))),
       clock_(store_, launch_.rank, launch_.world_size, deadline_),
-      recorder_(launch_.rank) {}
+      recorder_(launch_.rank) {
+  store_.be_brief();
+}
 
 GlooRank::~GlooRank() = default;
 
@@ -95,10 +97,11 @@ void GlooRank::fail(const Failure& failure) {
   if (!hosted_.server) return;
   // The store ends with this process: let the others read in it why they fail. The one that was lost reads nothing.
   constexpr auto kPause = std::chrono::milliseconds(10);
-  constexpr int kTries = 500;
+  constexpr int kTries = 500, kTriesForOne = 30;
+  int tries_for_one = 0;
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const std::int64_t missing = size() - board_.num_ended().value_or(size());
-    if (missing == 0 || (missing == 1 && !board_.end_of(failure.rank))) return;
+    if (missing == 0 || (missing == 1 && ++tries_for_one == kTriesForOne)) return;
     std::this_thread::sleep_for(kPause);
   }
 }

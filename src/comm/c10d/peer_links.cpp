@@ -20,6 +20,7 @@ namespace {
 // Tags of messages are below: see gloo_group.cpp.
 constexpr std::int32_t kFarewellTag = (1 << 30) + 1;
 constexpr std::int32_t kNeverSentTag = (1 << 30) + 2;
+constexpr std::int32_t kBlameTag = (1 << 30) + 3;
 
 // Waits end by closing, not by Gloo's timeouts: those would count from the posting, not from the wait of a rank.
 constexpr auto kForEver = std::chrono::hours(24 * 365);
@@ -129,6 +130,7 @@ PeerLinks::PeerLinks(const LinkDevice& device, const LinkOptions& options)
       index_(options.index),
       size_(options.size),
       notes_(options.size),
+      blamed_(options.size, -1),
       group_(std::make_unique<Group>()) {
   try {
     auto settings = c10d::ProcessGroupGloo::Options::create(options.deadline);
@@ -143,6 +145,8 @@ PeerLinks::PeerLinks(const LinkDevice& device, const LinkOptions& options)
       notes_[peer] = std::make_unique<Note>();
       Note& note = *notes_[peer];
       note.flight = receive(peer, note.data(), static_cast<std::int64_t>(note.text.size()), kFarewellTag);
+      blame_flights_.push_back(
+          receive(peer, reinterpret_cast<std::byte*>(&blamed_[peer]), sizeof(std::int32_t), kBlameTag));
     }
   } catch (const LinkFailure&) {
     throw;
@@ -173,6 +177,24 @@ std::unique_ptr<Flight> PeerLinks::send(int peer, const std::byte* data, std::in
 
 std::unique_ptr<Flight> PeerLinks::receive(int peer, std::byte* data, std::int64_t num_bytes, std::int32_t tag) {
   return post(/*sends=*/false, peer, data, num_bytes, tag);
+}
+
+void PeerLinks::blame(int late) {
+  blames_ = late;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == index_) continue;
+    try {
+      blame_flights_.push_back(send(peer, reinterpret_cast<const std::byte*>(&blames_), sizeof(blames_), kBlameTag));
+    } catch (const LinkFailure&) {
+      // That peer knows already that something is wrong.
+    }
+  }
+}
+
+std::optional<int> PeerLinks::blamed_by(int peer) const {
+  auto& value = const_cast<std::int32_t&>(blamed_[peer]);  // atomic_ref reads non-const values only
+  const std::int32_t late = std::atomic_ref<std::int32_t>(value).load(std::memory_order_acquire);
+  return late >= 0 ? std::optional<int>(late) : std::nullopt;
 }
 
 void PeerLinks::close(const std::string& farewell) noexcept {

@@ -65,6 +65,11 @@ class PeerLinks {
   std::unique_ptr<Flight> send(int peer, const std::byte* data, std::int64_t num_bytes, std::int32_t tag);
   std::unique_ptr<Flight> receive(int peer, std::byte* data, std::int64_t num_bytes, std::int32_t tag);
 
+  /// Tells all peers that this rank waits for member `late` since its deadline.
+  void blame(int late);
+  /// Whom `peer` waits for, if it has said so.
+  std::optional<int> blamed_by(int peer) const;
+
   /// Ends every message in flight with LinkFailure, here and on the peers; first tells the peers `farewell`, as far as
   /// they still read. Returns when no memory is touched any more. The first call counts; later ones wait for it.
   void close(const std::string& farewell) noexcept;
@@ -90,6 +95,9 @@ class PeerLinks {
   const int size_;
   std::mutex notes_mutex_;
   std::vector<std::unique_ptr<Note>> notes_;  // by peer
+  std::vector<std::int32_t> blamed_;          // by peer; written by Gloo's thread; -1: nothing yet
+  std::int32_t blames_ = -1;                  // what this rank says
+  std::vector<std::unique_ptr<Flight>> blame_flights_;
   std::unique_ptr<Group> group_;
 };
 
