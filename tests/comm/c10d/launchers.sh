@@ -81,6 +81,7 @@ case $case_name in
     "$octavo" train --model data/demo-config.json --data data/kjv-train.txt --steps 100000 --layout data=2 \
       --batch 2 --seq-len 64 --out "$folder/model" >"$folder/out" 2>"$folder/err" &
     pid=$!
+    sleep 2  # before main has begun, the signal would end it
     for try in $(seq 100); do
       sleep 0.2
       kill -USR1 "$pid" 2>/dev/null || fail "it ended early"
