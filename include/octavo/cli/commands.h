@@ -11,7 +11,7 @@ namespace octavo {
 
 /// What the program finds around it; tests leave it out.
 struct ProgramContext {
-  VariableReader variable;             // reads the launcher's environment; null: there is none
+  VariableReader variable = nullptr;   // reads the launcher's environment; null: there is none
   LiveRecorders* recorders = nullptr;  // lists the ranks while they run
 };
 

@@ -20,10 +20,11 @@ struct RankSession {
 
 struct SessionOptions {
   int num_ranks = 1;
-  int threads_per_rank = 1;            // of libtorch's operators
-  Bytes memory_limit = 0;              // per rank; 0: none
-  std::chrono::seconds deadline{60};   // of every wait for another rank
-  std::optional<Launch> launch;        // this process is one rank of these; none: all ranks are threads of this process
+  int threads_per_rank = 1;           // of libtorch's operators
+  Bytes memory_limit = 0;             // per rank; 0: none
+  std::chrono::seconds deadline{60};  // of every wait for another rank
+  std::optional<Launch> launch =
+      std::nullopt;                    // this process is one rank of these; none: all ranks are threads of this process
   bool check_collectives = false;      // compare the ranks' calls before they run; rank threads always do
   LiveRecorders* recorders = nullptr;  // lists the ranks of this process while they run
 };
