@@ -1,13 +1,15 @@
 // Collectives of rank threads against plain memcpy, measured in turn in one run.
 //
-//   collectives_bench [ranks]
+//   collectives_bench [ranks] [gloo]
 //
 // For every operation and size: the median (and the best) time from a common start to the last rank's end; the bytes
 // that the busiest rank takes from its peers, per second of that time; and the time of every rank copying as many bytes
 // out of its neighbour's memory with memcpy, without waiting for anybody. Sizes are those of the whole tensor. Use as
 // many free cores as ranks: a rank that shares its core waits for its peer to be scheduled, and small messages then
-// cost many times more.
+// cost many times more. With "gloo" the ranks are processes of this machine, and the columns of memcpy stay empty.
 #include <ATen/ATen.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,9 +17,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "octavo/base/text.h"
+#include "octavo/comm/gather_bytes.h"
+#include "octavo/comm/run_process.h"
 #include "octavo/comm/run_ranks.h"
 
 namespace octavo {
@@ -119,6 +124,59 @@ void measure(const Operation& operation, std::int64_t num_bytes, int num_ranks) 
               1e3 * ours.best, 1e3 * plain.best);
 }
 
+/// What one process measures; rank 0 prints.
+void measure_here(World& world, Communicator& group, const Operation& operation, std::int64_t num_bytes) {
+  const int num_rounds = static_cast<int>(std::clamp<std::int64_t>((256 << 20) / num_bytes, 15, 200));
+  Tensors tensors{.x = at::zeros({num_bytes / 4}), .other = at::zeros({num_bytes / 4})};
+  std::vector<double> seconds;
+  for (int round = -2; round < num_rounds; ++round) {
+    const double one = seconds_of(group, [&] { operation.run(group, tensors); });
+    if (round >= 0) seconds.push_back(one);
+  }
+  std::string bytes(reinterpret_cast<const char*>(seconds.data()), seconds.size() * sizeof(double));
+  std::vector<std::vector<double>> by_rank;
+  for (const std::string& one : gather_bytes(group, bytes, 0)) {
+    by_rank.emplace_back(num_rounds);
+    std::memcpy(by_rank.back().data(), one.data(), one.size());
+  }
+  if (world.rank() != 0) return;
+  const Times ours = times_of_slowest(by_rank);
+  const double busiest = operation.taken(world.size() - 1, world.size()) * static_cast<double>(num_bytes);
+  std::printf("%-16s %12s %10.4f %8.1f %12s %8s %10.4f\n", operation.name, with_commas(num_bytes).c_str(),
+              1e3 * ours.median, busiest / ours.median / 1e9, "", "", 1e3 * ours.best);
+}
+
+/// Every rank a process, forked before libtorch has threads.
+void measure_processes(int num_ranks) {
+  constexpr int kPort = 29511;
+  std::vector<pid_t> processes;
+  std::fflush(stdout);
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    const pid_t process = fork();
+    if (process != 0) {
+      processes.push_back(process);
+      continue;
+    }
+    Launch launch;
+    launch.rank = rank;
+    launch.world_size = num_ranks;
+    launch.master_address = "127.0.0.1";
+    launch.master_port = kPort;
+    launch.interface_name = "lo";
+    run_process({.launch = launch}, [](World& world) {
+      const auto group = world.split(DeviceMesh({{Axis::Data, world.size()}}), std::vector{Axis::Data});
+      for (const Operation& operation : operations()) {
+        for (const std::int64_t num_bytes : {4 << 10, 64 << 10, 1 << 20, 16 << 20}) {
+          measure_here(world, *group, operation, num_bytes);
+        }
+      }
+    });
+    std::fflush(stdout);
+    _exit(0);
+  }
+  for (const pid_t process : processes) waitpid(process, nullptr, 0);
+}
+
 }  // namespace
 }  // namespace octavo
 
@@ -126,6 +184,10 @@ int main(int argc, char** argv) {
   const int num_ranks = argc > 1 ? std::atoi(argv[1]) : 2;
   std::printf("%d ranks\n%-16s %12s %10s %8s %12s %8s %10s %12s\n", num_ranks, "operation", "bytes", "ms", "GB/s",
               "memcpy ms", "ratio", "best ms", "best memcpy");
+  if (argc > 2 && std::string(argv[2]) == "gloo") {
+    octavo::measure_processes(num_ranks);
+    return 0;
+  }
   for (const octavo::Operation& operation : octavo::operations()) {
     for (std::int64_t num_bytes = 4 << 10; num_bytes <= 64 << 20; num_bytes *= 16) {
       octavo::measure(operation, num_bytes, num_ranks);

@@ -1,12 +1,14 @@
 // What a training step reaches, strategy by strategy, on the shapes of the design's measurements: model FLOP/s over the
 // matmul peak of this run, tokens/s, peak memory and waiting. Strategies alternate step by step, so that a slow minute
-// of the machine meets all of them.
+// of the machine meets all of them. Started as two processes (RANK, WORLD_SIZE=2, MASTER_ADDR, MASTER_PORT, or
+// torchrun), the ranks talk over Gloo; else they are threads.
 #include <ATen/ATen.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <iostream>
 
 #include "octavo/base/error.h"
@@ -136,30 +138,43 @@ void run_shape(const std::string& name, std::int64_t length, int rounds, bool wi
   if (strategies.empty()) throw UsageError("[bench] no strategy's name contains \"" + only + "\"");
   std::vector<Figures> figures(strategies.size());
   std::array<std::vector<double>, 2> peak_alone, peak_shared, peak_bf16;
-  run_session({.num_ranks = 2, .threads_per_rank = 1, .deadline = std::chrono::seconds(600)},
-              [&](RankSession& session) {
-                const int rank = session.world.rank();
-                const DeviceMesh mesh({{Axis::Data, 2}});
-                const auto everyone = session.world.split(mesh, kAllAxes);
-                std::vector<std::unique_ptr<Side>> sides;
-                for (const Strategy& strategy : strategies) {
-                  sides.push_back(std::make_unique<Side>(strategy, model, table, session.world, length));
-                }
-                for (int round = 0; round <= rounds; ++round) {
-                  everyone->barrier();
-                  if (rank == 0) peak_alone[0].push_back(measure_matmul_peak(ElementType::Float32, 0.1));
-                  if (rank == 0 && with_bf16) peak_bf16[0].push_back(measure_matmul_peak(ElementType::BFloat16, 0.1));
-                  everyone->barrier();
-                  peak_shared[rank].push_back(measure_matmul_peak(ElementType::Float32, 0.1));
-                  for (std::size_t i = 0; i < sides.size(); ++i) {
-                    everyone->barrier();
-                    sides[i]->step(round, session.memory, figures[i], round > 0, rank == 0);
-                  }
-                }
-              });
+  SessionOptions session_options{
+      .num_ranks = 2, .threads_per_rank = 1, .memory_limit = 0, .deadline = std::chrono::seconds(600)};
+  session_options.launch = read_launch([](const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+  std::string backend;
+  run_session(session_options, [&](RankSession& session) {
+    const int rank = session.world.rank();
+    const DeviceMesh mesh({{Axis::Data, 2}});
+    const auto everyone = session.world.split(mesh, kAllAxes);
+    std::vector<std::unique_ptr<Side>> sides;
+    for (const Strategy& strategy : strategies) {
+      sides.push_back(std::make_unique<Side>(strategy, model, table, session.world, length));
+    }
+    for (int round = 0; round <= rounds; ++round) {
+      everyone->barrier();
+      if (rank == 0) peak_alone[0].push_back(measure_matmul_peak(ElementType::Float32, 0.1));
+      if (rank == 0 && with_bf16) peak_bf16[0].push_back(measure_matmul_peak(ElementType::BFloat16, 0.1));
+      everyone->barrier();
+      peak_shared[rank].push_back(measure_matmul_peak(ElementType::Float32, 0.1));
+      for (std::size_t i = 0; i < sides.size(); ++i) {
+        everyone->barrier();
+        sides[i]->step(round, session.memory, figures[i], round > 0, rank == 0);
+      }
+    }
+    const at::Tensor peaks = at::zeros({2}, at::kDouble);
+    peaks.data_ptr<double>()[rank] = median(peak_shared[rank]);
+    everyone->all_reduce(peaks, Purpose::Control).wait();
+    if (rank != 0) return;
+    backend = session.world.backend();
+    for (int index : {0, 1}) peak_shared[index] = {peaks.data_ptr<double>()[index]};
+  });
+  if (!session_options.has_rank_0()) return;
   const double alone = median(peak_alone[0]), shared = median(peak_shared[0]) + median(peak_shared[1]);
-  std::cout << "\nshape " << name << ", sequences of " << length << " tokens; matmul peak " << fixed(alone / 1e9, 1)
-            << " GFLOP/s on one core, " << fixed(shared / 1e9, 1) << " on two at once\n"
+  std::cout << "\nshape " << name << " on " << backend << ", sequences of " << length << " tokens; matmul peak "
+            << fixed(alone / 1e9, 1) << " GFLOP/s on one core, " << fixed(shared / 1e9, 1) << " on two at once\n"
             << "strategy                      step ms   of matmul peak   update ms   tokens/s   peak MB   waiting ms   "
                "of ideal\n";
   // Ideal: the same work on both cores at once, without a word between them.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "octavo/cli/commands.h"
 #include "octavo/dataset/token_source.h"
 #include "octavo/layout/element_type.h"
 #include "octavo/layout/layout.h"
@@ -28,20 +29,31 @@ struct ModelOption {
 };
 void add_model_option(CLI::App& command, ModelOption& option, bool required = true);
 
+/// The program as its commands see it: with what it found around it.
+struct ProgramApp : CLI::App {
+  using CLI::App::App;
+  ProgramContext context;
+};
+
 struct RankOptionsText {
   std::string layout;
   std::string dtype = "fp32";
   std::string memory_limit;  // "2GB", "500MB", bytes
   int threads_per_rank = 0;  // 0: the cores shared out
   int deadline_seconds = 60;
+  bool check_collectives = false;
+  std::string emulate_link;  // "5GB/s,20us"
+  ProgramContext context;    // the program's
 
   Layout parsed_layout() const { return parse_layout(layout); }
   ElementType parsed_dtype() const { return parse_element_type(dtype); }
-  /// Throws UsageError for a limit that is no size or fewer than 1 thread or second.
+  /// With the launcher's world, if there is one. Throws UsageError for a limit that is no size, fewer than 1 thread or
+  /// second, or a layout that has not as many ranks as the launcher started.
   SessionOptions session(const Layout& parsed) const;
   /// A line that says that ranks share cores; empty if they do not.
   std::string oversubscription(const Layout& parsed) const;
 };
+/// `command` must be a subcommand of a ProgramApp.
 void add_rank_options(CLI::App& command, RankOptionsText& options);
 void add_json_option(CLI::App& command, bool& json);
 

@@ -48,6 +48,7 @@ int run_eval(const EvalArguments& arguments) {
     const double mean = trainer.evaluate(batches, 1);
     if (session.world.rank() == 0) loss = mean;
   });
+  if (!session_options.has_rank_0()) return 0;
   const std::int64_t predicted = batches.num_labels(0);
   if (arguments.json_output) {
     std::cout << nlohmann::json{{"loss", loss},

@@ -27,6 +27,7 @@ void add_json_option(CLI::App& command, bool& json) {
 }
 
 void add_rank_options(CLI::App& command, RankOptionsText& options) {
+  if (const auto* program = dynamic_cast<const ProgramApp*>(command.get_parent())) options.context = program->context;
   command.add_option("--layout", options.layout, "Axes and degrees, as \"data=4\" or \"data=2:zero1\"; none: one rank");
   command.add_option("--dtype", options.dtype, "Compute type: fp32, bf16 (with fp32 masters and sums) or fp64")
       ->capture_default_str();
@@ -36,6 +37,10 @@ void add_rank_options(CLI::App& command, RankOptionsText& options) {
                      "Bytes of tensors per rank, as 2GB; an allocation beyond it is refused with a report");
   command.add_option("--deadline", options.deadline_seconds, "Seconds that a rank waits for another")
       ->capture_default_str();
+  command.add_flag("--check-collectives", options.check_collectives,
+                   "Compare every collective with the other ranks' before it runs (debugging; slower)");
+  command.add_option("--emulate-link", options.emulate_link,
+                     "Delay what ranks say to each other as a link would, as \"5GB/s,20us\": to see what hides");
   command.add_option("--config", "A TOML file with options of this command under the same names");
 }
 
@@ -56,16 +61,35 @@ Bytes parse_bytes(const std::string& text, const std::string& option) {
   throw UsageError(cat("[cli] ", option, " \"", text, "\" is no size; write it as 2GB, 500MB or a number of bytes"));
 }
 
+namespace {
+
+void check_world(const Layout& layout, const Launch& launch) {
+  const int ranks = layout.world_size();
+  if (ranks == launch.world_size) return;
+  throw UsageError(cat("[cli] --layout \"", layout.mesh.to_string(), "\" has ", ranks, ranks == 1 ? " rank" : " ranks",
+                       ", but ", launch.launcher, " started ", launch.world_size, "; start ", ranks,
+                       " processes, or give a layout of ", launch.world_size,
+                       ", as --layout data=", launch.world_size));
+}
+
+}  // namespace
+
 SessionOptions RankOptionsText::session(const Layout& parsed) const {
   SessionOptions options;
   options.num_ranks = parsed.world_size();
+  options.check_collectives = check_collectives;
+  options.recorders = context.recorders;
+  if (!emulate_link.empty()) options.link = parse_link(emulate_link);
+  if (context.variable) options.launch = read_launch(context.variable);
+  if (options.launch) check_world(parsed, *options.launch);
+  const int ranks_here = options.launch ? options.launch->ranks_on_machine : options.num_ranks;
   if (threads_per_rank < 0) throw UsageError(cat("[cli] --threads-per-rank ", threads_per_rank, ": use at least 1"));
-  options.threads_per_rank = threads_per_rank > 0 ? threads_per_rank : std::max(1, num_cores() / options.num_ranks);
+  options.threads_per_rank = threads_per_rank > 0 ? threads_per_rank : std::max(1, num_cores() / ranks_here);
   if (deadline_seconds < 1) throw UsageError(cat("[cli] --deadline ", deadline_seconds, ": use at least 1 second"));
   options.deadline = std::chrono::seconds(deadline_seconds);
   if (!memory_limit.empty()) options.memory_limit = parse_bytes(memory_limit, "--memory-limit");
   constexpr std::int64_t kMostThreads = 1024;
-  const std::int64_t threads = std::int64_t{options.num_ranks} * options.threads_per_rank;
+  const std::int64_t threads = std::int64_t{options.launch ? 1 : options.num_ranks} * options.threads_per_rank;
   if (threads > kMostThreads) {
     throw UsageError(cat("[cli] ", options.num_ranks, " ranks x ", options.threads_per_rank,
                          " threads in one process; use at most ", kMostThreads, " threads"));
@@ -74,10 +98,10 @@ SessionOptions RankOptionsText::session(const Layout& parsed) const {
 }
 
 std::string RankOptionsText::oversubscription(const Layout& parsed) const {
-  const int threads = session(parsed).threads_per_rank * parsed.world_size();
-  if (threads <= num_cores()) return "";
-  return cat(parsed.world_size(), parsed.world_size() == 1 ? " rank" : " ranks", " x ",
-             session(parsed).threads_per_rank, " threads share ", num_cores(),
+  const SessionOptions options = session(parsed);
+  const int ranks = options.launch ? options.launch->ranks_on_machine : options.num_ranks;
+  if (ranks * options.threads_per_rank <= num_cores()) return "";
+  return cat(ranks, ranks == 1 ? " rank" : " ranks", " x ", options.threads_per_rank, " threads share ", num_cores(),
              " cores: times are not those of a core each");
 }
 
@@ -89,7 +113,7 @@ void check_vocabulary(const TokenSource& tokens, const ModelSpec& model) {
 
 std::string version_text() {
   return cat("octavo 0.1.0\nlibtorch ", TORCH_VERSION, "\ninstruction set ", at::get_cpu_capability(),
-             "\nbackends threads, record");
+             "\nbackends threads, gloo, record");
 }
 
 std::vector<std::string> misfit_notes(const ParamTable& table, const Layout& layout, ElementType dtype) {

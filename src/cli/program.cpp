@@ -23,11 +23,12 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-int parse_and_run(const std::vector<std::string>& arguments) {
-  CLI::App program(
+int parse_and_run(const std::vector<std::string>& arguments, const ProgramContext& context) {
+  cli::ProgramApp program(
       "Octavo lays a language model out over many ranks, says what that costs, runs it, and shows that what "
       "ran is what was planned.",
       "octavo");
+  program.context = context;
   cli::Runner run;
   program.set_version_flag("--version", cli::version_text);
   program.require_subcommand(0, 1);
@@ -68,9 +69,9 @@ int parse_and_run(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-int run_program(const std::vector<std::string>& arguments) {
+int run_program(const std::vector<std::string>& arguments, const ProgramContext& context) {
   try {
-    const int code = parse_and_run(arguments);
+    const int code = parse_and_run(arguments, context);
     if (!std::cout.flush()) return fail(kUsage, "[cli] standard output cannot be written");
     return code;
   } catch (const UsageError& error) {
@@ -78,7 +79,9 @@ int run_program(const std::vector<std::string>& arguments) {
   } catch (const CheckFailed& error) {
     return fail(kCheckFailed, error.what());
   } catch (const CommError& error) {
-    return fail(kRankLost, error.what());
+    const int code = fail(kRankLost, error.what());
+    std::cerr << error.report();
+    return code;
   } catch (const std::bad_alloc&) {
     return fail(kCheckFailed,
                 "[memory] the machine has no memory left; use a smaller micro-batch or --stash recompute");

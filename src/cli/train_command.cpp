@@ -54,17 +54,20 @@ class RankRun {
     trainer_.groups().world->barrier();
     // As many ranks as have a core of their own: more would disturb each other and find less than the machine has.
     const int measuring = std::max(1, num_cores() / job_.session.threads_per_rank);
-    if (rank_ < measuring) {
+    const std::optional<Launch>& launch = job_.session.launch;
+    if ((launch ? rank_ % launch->ranks_on_machine : rank_) < measuring) {
       const ChargeTo nobody(nullptr);  // a yardstick is no part of the run's memory
       own_.matmul_peak = measure_matmul_peak(job_.dtype);
     }
     trainer_.groups().world->barrier();
     if (rank_ == 0) summary_.startup_seconds = seconds_since(summary_.start);
     validate(0);
+    session_.world.exchange_times();
     session_.memory.reset_peak();
     session_.world.ledger().reset();
     for (std::int64_t step = 0; step < job_.arguments.steps; ++step) take_step(step);
     progress_.finish();
+    session_.world.exchange_times();
     own_.peak = session_.memory.peak();
     own_.moved = session_.world.ledger().rows();
     for (const std::string& bytes : gather_bytes(*trainer_.groups().world, to_bytes(own_), 0)) {
@@ -86,6 +89,7 @@ class RankRun {
                                      with_commas(static_cast<std::int64_t>(tokens_per_step() / seconds)), " tokens/s"));
       write_metrics(report, seconds);
     }
+    session_.world.exchange_times();
     if ((step + 1) % job_.valid_every == 0 || step + 1 == job_.arguments.steps) validate(step + 1);
   }
 
@@ -142,21 +146,15 @@ class RankRun {
 
 /// What the steps and validations of a run move, per rank, mean over the ranks.
 std::vector<LedgerRow> predicted_ledger(const TrainJob& job, const ParamTable& table, std::size_t num_validations) {
-  const auto add = [](std::vector<LedgerRow>& sum, std::vector<LedgerRow> rows, std::int64_t times) {
-    for (LedgerRow& row : rows) {
-      row.count *= times;
-      row.logical *= times;
-      sum.push_back(row);
-    }
-  };
   std::vector<RankSummary> ranks(job.layout.world_size());
   for (int rank = 0; rank < job.layout.world_size(); ++rank) {
+    std::vector<LedgerRow>& moved = ranks[rank].moved;
     const StepShape step{job.batch, job.sequence_length, job.trainer.micro_batch, job.dtype};
-    add(ranks[rank].moved, predict_step_traffic(table, job.layout, step, rank), job.arguments.steps);
+    add_traffic(moved, predict_step_traffic(table, job.layout, step, rank), job.arguments.steps);
     if (!job.valid) continue;
     const StepShape validation{job.valid->batch_size(), job.sequence_length, job.trainer.micro_batch, job.dtype};
-    add(ranks[rank].moved, predict_evaluation_traffic(table, job.layout, validation, rank, 1),
-        static_cast<std::int64_t>(num_validations));
+    add_traffic(moved, predict_evaluation_traffic(table, job.layout, validation, rank, 1),
+                static_cast<std::int64_t>(num_validations));
   }
   return mean_ledger(ranks);
 }
@@ -175,7 +173,7 @@ int run_train(const TrainArguments& arguments) {
   const std::vector<std::int64_t> lengths(job.batch, job.sequence_length);
   summary.flops_per_step = training_flops(job.model.spec(), lengths);
   summary.out = job.arguments.out;
-  if (!arguments.json_output) {
+  if (!arguments.json_output && job.session.has_rank_0()) {
     std::cout << job.model.spec().model_type << ", " << with_commas(summary.num_parameters) << " parameters, "
               << (job.model.has_weights() ? "weights from " + arguments.model.path : std::string("random weights"))
               << "; " << job.layout.world_size() << (job.layout.world_size() == 1 ? " rank" : " ranks")
@@ -192,6 +190,7 @@ int run_train(const TrainArguments& arguments) {
     }
   }
   run_session(job.session, [&](RankSession& session) { RankRun(job, table, session, summary).run(); });
+  if (!job.session.has_rank_0()) return 0;
   // The validation before the first step is not among what was booked.
   summary.predicted = predicted_ledger(job, table, job.valid ? summary.valid_losses.size() - 1 : 0);
   std::cout << (arguments.json_output ? summary.to_json() : summary.to_text());

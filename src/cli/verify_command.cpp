@@ -67,6 +67,7 @@ TrainingRunOptions options_of(const VerifyArguments& arguments) {
 int verify_reference(const VerifyArguments& arguments) {
   const TrainingRunOptions options = options_of(arguments);
   const ProofReport report = compare_with_reference(arguments.reference, options);
+  if (!options.session.has_rank_0()) return 0;
   return print(report, {},
                cat(arguments.reference, " against its stored numbers, layout ",
                    options.layout.to_string().empty() ? "one rank" : options.layout.to_string()),
@@ -96,13 +97,14 @@ int verify_model(const VerifyArguments& arguments) {
     check_vocabulary(*tokens, model.spec());
     batches = std::make_unique<Batches>(*tokens, Batches::Config{length, batch, arguments.seed});
   }
-  if (!arguments.json_output) {
+  if (!arguments.json_output && options.session.has_rank_0()) {
     for (const std::string& note : misfit_notes(ParamTable(model.spec()), options.layout, options.compute)) {
       std::cout << "note: " << note << std::endl;
     }
   }
   TrainingRun run;
   const ProofReport report = prove_equivalence(model, *batches, options, &run);
+  if (!options.session.has_rank_0()) return 0;
   return print(report, run,
                cat(options.layout.world_size(), options.layout.world_size() == 1 ? " rank" : " ranks",
                    options.layout.to_string().empty() ? "" : " (" + options.layout.to_string() + ")", ", stash ",

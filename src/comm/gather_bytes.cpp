@@ -2,31 +2,48 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <cstring>
 
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+
 namespace octavo {
+namespace {
 
-std::vector<std::string> gather_bytes(Communicator& ranks, const std::string& own, int root) {
-  constexpr std::int64_t kWord = sizeof(std::int64_t);
-  const at::Tensor sizes = at::zeros({ranks.size()}, at::kLong);
-  const at::Tensor own_size = sizes.narrow(0, ranks.index(), 1);
-  own_size.fill_(static_cast<std::int64_t>(own.size()));
-  ranks.all_gather(sizes, own_size, Purpose::Control).wait();
-  const std::int64_t* size = sizes.const_data_ptr<std::int64_t>();
-  const std::int64_t words = (*std::max_element(size, size + ranks.size()) + kWord - 1) / kWord;
+// Whole int64 elements: the smallest dtype that travels as it is.
+std::int64_t num_words(std::int64_t num_bytes) {
+  return (num_bytes + 7) / 8;
+}
 
-  const at::Tensor all = at::zeros({ranks.size(), words}, at::kLong);
-  const at::Tensor here = all.select(0, ranks.index());
-  if (!own.empty()) std::memcpy(here.mutable_data_ptr(), own.data(), own.size());
-  ranks.all_gather(all, here, Purpose::Control).wait();
-  std::vector<std::string> texts;
-  if (ranks.index() != root) return texts;
-  for (int rank = 0; rank < ranks.size(); ++rank) {
-    const auto* bytes = static_cast<const char*>(all.const_data_ptr()) + rank * words * kWord;
-    texts.emplace_back(bytes, static_cast<std::size_t>(size[rank]));
+at::Tensor to_words(const std::string& bytes) {
+  at::Tensor words = at::zeros({num_words(static_cast<std::int64_t>(bytes.size()))}, at::kLong);
+  if (!bytes.empty()) std::memcpy(words.mutable_data_ptr(), bytes.data(), bytes.size());
+  return words;
+}
+
+}  // namespace
+
+std::vector<std::string> gather_bytes(Communicator& group, const std::string& own, int root) {
+  if (root < 0 || root >= group.size()) {
+    throw UsageError(cat("[comm] gather_bytes over ", group.name(), ": root ", root, "; the group has indices 0 to ",
+                         group.size() - 1, "."));
   }
-  return texts;
+  at::Tensor sizes = at::empty({group.size()}, at::kLong);
+  group.all_gather(sizes, at::full({1}, static_cast<std::int64_t>(own.size()), at::kLong), Purpose::Control).wait();
+  if (group.index() != root) {
+    if (!own.empty()) group.send(to_words(own), root, Purpose::Control).wait();
+    return {};
+  }
+  std::vector<std::string> all(group.size());
+  for (int member = 0; member < group.size(); ++member) {
+    const auto num_bytes = sizes[member].item<std::int64_t>();
+    if (member == root) all[member] = own;
+    if (member == root || num_bytes == 0) continue;
+    at::Tensor words = at::empty({num_words(num_bytes)}, at::kLong);
+    group.recv(words, member, Purpose::Control).wait();
+    all[member].assign(static_cast<const char*>(words.const_data_ptr()), num_bytes);
+  }
+  return all;
 }
 
 }  // namespace octavo

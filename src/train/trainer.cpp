@@ -65,6 +65,7 @@ StepReport Trainer::compute_gradients(const BatchSource& batches, std::int64_t s
                     .learning_rate = config_.schedule.learning_rate(step),
                     .num_labels = batches.num_labels(step),
                     .sequences_here = sequences_here(batches).size()};
+  world_.set_step(step);
   if (report.num_labels == 0) throw UsageError(cat("[train] step ", step, ": no token of the batch has a label"));
   const double scale = 1.0 / static_cast<double>(report.num_labels);
   store_.gradients().zero_();

@@ -70,7 +70,7 @@ std::string run_rank(const ForkedRanks& options, int rank, int port, const std::
 
 [[noreturn]] void be_rank(const ForkedRanks& options, int rank, int port, int pipe_end,
                           const std::function<void(World&)>& body) {
-  alarm(120);  // a hanging rank must not hang the test
+  alarm(60);  // a hanging rank must not hang the test
   const std::string result = run_rank(options, rank, port, body);
   std::size_t written = 0;
   while (written < result.size()) {

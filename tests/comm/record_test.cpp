@@ -4,9 +4,13 @@
 #include <map>
 #include <mutex>
 
+#include "comm/contract.h"
+#include "comm/forked_ranks.h"
 #include "octavo/base/error.h"
+#include "octavo/base/text.h"
 #include "octavo/comm/record/record_world.h"
 #include "octavo/comm/run_ranks.h"
+#include "octavo/memory/account.h"
 
 namespace octavo {
 namespace {
@@ -61,6 +65,39 @@ TEST_CASE("a recorded rank books what the same rank books on threads, also on me
       check_same_rows(world->ledger().rows(), measured[rank]);
     }
   }
+}
+
+TEST_CASE("a recorded rank books what the same rank books on gloo, and has the same peak of memory") {
+  const auto peak_of = [](World& world) {
+    const AccountHandle account = MemoryAccount::create();
+    const ChargeTo charge(account.get());
+    exercise(world, at::kFloat);
+    const DeviceMesh mesh({{Axis::Data, 2}, {Axis::Fold, 2}});
+    const auto all = world.split(mesh, std::vector{Axis::Data, Axis::Fold});
+    at::Tensor x = at::zeros({100'000});
+    Pending first = all->all_reduce(x, Purpose::Gradients);
+    Pending second = all->broadcast(at::zeros({50'000}), 1, Purpose::Weights);
+    first.wait();
+    second.wait();
+    all->reduce(x, 2, Purpose::Gradients).wait();
+    return account->peak();
+  };
+  run_forked_or_throw({.num_ranks = 4}, [&](World& world) {
+    install_tracking_allocator();
+    const MemorySnapshot measured = peak_of(world);
+    const auto record = make_record_world(world.rank(), 4, Backend::Gloo);
+    const MemorySnapshot recorded = peak_of(*record);
+    expect(measured.total == recorded.total, cat("peak of ", measured.total, " and ", recorded.total));
+    expect(measured.by_category == recorded.by_category, "peak by category");
+    expect(measured.by_category[static_cast<int>(MemoryCategory::Communication)] > 290'000, "scratch is charged");
+    const auto rows = world.ledger().rows(), predicted = record->ledger().rows();
+    expect(rows.size() == predicted.size(), "rows");
+    for (std::size_t index = 0; index < rows.size(); ++index) {
+      expect(rows[index].kind == predicted[index].kind && rows[index].count == predicted[index].count, "the same row");
+      expect(rows[index].logical == predicted[index].logical, "logical bytes");
+      expect(rows[index].copied == predicted[index].copied, cat("copied in ", collective_name(rows[index].kind)));
+    }
+  });
 }
 
 TEST_CASE("a recorded operation touches no values and holds its tensors until it is waited for") {

@@ -13,6 +13,8 @@
 // order no two transfers of a rank are on the link at once, no wait waits for another transfer's peers, and equal times
 // of posting and matching give equal results.
 //
+// Where the inner world learns of the match only later (gloo), a transfer counts as matched when this rank posted it.
+//
 // What it does not model: a rank's own queue decides when a collective is over for it, not its peers' queues. A recv
 // occupies no queue and knows nothing of its sender's; it takes what its message needs on a free link: bytes over
 // bandwidth plus latency from the match. A barrier takes the latency of its steps. Memory is held as the inner world

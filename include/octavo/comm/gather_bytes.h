@@ -1,4 +1,4 @@
-// Strings of any length from all ranks of a group, on one of them: what reports are made of.
+// Text or bytes of every rank on one of them: reports, results, errors.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace octavo {
 
-/// `own` of every rank, in the order of their indices, on index `root`; empty elsewhere. Collective. Throws CommError
-/// on a lost peer.
-std::vector<std::string> gather_bytes(Communicator& ranks, const std::string& own, int root);
+/// What every rank of the group gives, by index, on rank `root` of the group; an empty vector on the others. The
+/// strings may differ in length and hold any bytes. Collective; booked as control traffic. Throws UsageError unless 0
+/// <= root < size(), CommError on a lost peer.
+std::vector<std::string> gather_bytes(Communicator& group, const std::string& own, int root);
 
 }  // namespace octavo

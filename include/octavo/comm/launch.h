@@ -10,6 +10,7 @@ namespace octavo {
 struct Launch {
   int rank = 0;
   int world_size = 1;
+  int ranks_on_machine = 1;    // of this job, where the launcher says; else all of them
   std::string master_address;  // where rank 0's machine, or the launcher, hosts the store
   int master_port = 0;
   std::string interface_name;    // of the network, as "eth0"; empty: the one that reaches the master

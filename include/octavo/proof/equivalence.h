@@ -17,7 +17,8 @@ struct Tolerances {
 
 /// Runs `options` on its layout, and on one rank with everything kept, no accumulation and no overlap; compares losses,
 /// every gradient, the gradient norms and the weights after the last step; also that all replicas ended with the same
-/// bits. `many`, if given, receives the layout's run.
+/// bits. `many`, if given, receives the layout's run. Where ranks are processes, rank 0 compares and the others get an
+/// empty report.
 ProofReport prove_equivalence(const ModelSource& model, const BatchSource& batches, const TrainingRunOptions& options,
                               TrainingRun* many = nullptr);
 

@@ -25,7 +25,8 @@ class ReferenceBatch : public BatchSource {
 
 /// Compares hidden states, logits, loss, every gradient, and three AdamW steps on `options.layout` with the stored
 /// numbers, within the limits that belong to them (at the top of reference.cpp). Throws UsageError for a folder without
-/// them. The stored numbers are float32: compute in float32 or float64.
+/// them. The stored numbers are float32: compute in float32 or float64. Where ranks are processes, rank 0 compares and
+/// the others get an empty report.
 ProofReport compare_with_reference(const std::filesystem::path& folder, const TrainingRunOptions& options);
 
 }  // namespace octavo

@@ -138,7 +138,7 @@ TransferTimes GlooGroup::book_times(GlooOperation& operation, Seconds waited) {
 
 void GlooGroup::wait_until_settled(const Ticket& ticket, Seconds begin) {
   using std::chrono::milliseconds;
-  const milliseconds slice = std::min(milliseconds(500), std::max(milliseconds(1), rank_.deadline() / 4));
+  const milliseconds slice = std::min(milliseconds(250), std::max(milliseconds(1), rank_.deadline() / 4));
   const Seconds deadline = std::chrono::duration<Seconds>(rank_.deadline()).count();
   std::optional<int> suspect;
   while (!ticket.lane->await_settled(*ticket.operation, slice)) {
@@ -154,6 +154,10 @@ void GlooGroup::wait_until_settled(const Ticket& ticket, Seconds begin) {
 /// A peer whose body has ended posts nothing more. What it sent last may be on its way: look twice.
 void GlooGroup::check_peer_ended(const Ticket& ticket, std::optional<int>& suspect) {
   const int peer = ticket.lane->waits_for();
+  if (peer >= 0 && links_->has_ended(peer)) {
+    // The helper may be told so at this moment; what is known is the same.
+    return broken(*ticket.operation, peer, "its connection ended");
+  }
   const bool any_ended = peer >= 0 && rank_.board().num_ended().value_or(0) > 0;
   const std::optional<RankEnd> end = any_ended ? rank_.board().end_of(ranks_[peer]) : std::nullopt;
   if (!end) {
@@ -173,18 +177,25 @@ void GlooGroup::check_peer_ended(const Ticket& ticket, std::optional<int>& suspe
 void GlooGroup::give_up(const Ticket& ticket, Seconds begin) {
   const int peer = ticket.lane->waits_for();
   if (peer < 0) return;  // it came this moment
-  // Whom this rank waits for may itself wait for somebody.
+  // Whom this rank waits for may itself wait for somebody, and say so about now.
+  std::vector<int> chain = {index_, peer};
+  links_->blame(peer);
   const auto patience = std::min(std::chrono::milliseconds(500), rank_.deadline() / 4);
-  std::vector<int> chain = {rank_.rank(), ranks_[peer]};
-  rank_.board().blame(prefix_, chain[0], chain[1]);
-  while (const std::optional<int> next = rank_.board().blamed_by(prefix_, chain.back(), patience)) {
-    if (std::find(chain.begin(), chain.end(), *next) != chain.end()) break;
-    chain.push_back(*next);
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < until) {
+    const std::optional<int> next = links_->blamed_by(chain.back());
+    if (next && std::find(chain.begin(), chain.end(), *next) != chain.end()) break;
+    if (next) {
+      chain.push_back(*next);
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
   }
   const Seconds waited = rank_.clock().now() - begin;
   fail({.rank = rank_.rank(),
         .kind = FailureKind::RankLost,
-        .text = cat(operation_name(*ticket.operation), " waited ", fixed(waited, 1), " s for rank ", chain.back())});
+        .text = cat(operation_name(*ticket.operation), " waited ", fixed(waited, 1), " s for rank ",
+                    ranks_[chain.back()])});
 }
 
 void GlooGroup::fail(const Failure& failure) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <thread>
 
 #include "comm/c10d/gloo_group.h"
 #include "comm/c10d/sockets.h"
@@ -29,7 +30,9 @@ GlooRank::GlooRank(const ProcessOptions& options)
       board_(store_, launch_.world_size),
       device_((check_in(), device_for(launch_))),
       clock_(store_, launch_.rank, launch_.world_size, deadline_),
-      recorder_(launch_.rank) {}
+      recorder_(launch_.rank) {
+  store_.be_brief();
+}
 
 GlooRank::~GlooRank() = default;
 
@@ -92,9 +95,15 @@ void GlooRank::fail(const Failure& failure) {
   board_.report_end(rank(), {.failed = true, .failure = failure});
   for (const auto& group : groups_) group->fail(failure);
   if (!hosted_.server) return;
-  // The store ends with this process: let the others read in it why they fail.
-  constexpr auto kPatience = std::chrono::seconds(5);
-  board_.await_all_ended(std::min<std::chrono::milliseconds>(kPatience, deadline_));
+  // The store ends with this process: let the others read in it why they fail. The one that was lost reads nothing.
+  constexpr auto kPause = std::chrono::milliseconds(10);
+  constexpr int kTries = 500, kTriesForOne = 30;
+  int tries_for_one = 0;
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    const std::int64_t missing = size() - board_.num_ended().value_or(size());
+    if (missing == 0 || (missing == 1 && ++tries_for_one == kTriesForOne)) return;
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 }  // namespace octavo

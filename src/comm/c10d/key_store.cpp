@@ -11,7 +11,7 @@
 namespace octavo {
 
 KeyStore::KeyStore(const Place& place, int rank, std::chrono::milliseconds deadline)
-    : socket_(connect_to(place.address, place.port, std::chrono::steady_clock::now() + deadline)) {
+    : patience_(deadline), socket_(connect_to(place.address, place.port, std::chrono::steady_clock::now() + deadline)) {
   if (socket_ >= 0) return;
   throw CommError(cat("[comm] rank ", rank, ": ", place.address, ":", place.port, " was not reached within ",
                       fixed(std::chrono::duration<double>(deadline).count(), 1),
@@ -30,14 +30,14 @@ std::optional<KeyStore::Answer> KeyStore::ask(RequestHead head, const std::strin
   std::string bytes(reinterpret_cast<const char*>(&head), sizeof(head));
   bytes += key;
   bytes += value;
-  const auto patience = kPatience + std::chrono::milliseconds(head.call == StoreCall::Get ? head.number : 0);
+  const auto patience = patience_ + std::chrono::milliseconds(head.call == StoreCall::Get ? head.number : 0);
   AnswerHead answer;
   std::string text;
-  bool arrived = send_all(socket_, bytes, kPatience) &&
+  bool arrived = send_all(socket_, bytes, patience_) &&
                  receive_all(socket_, reinterpret_cast<char*>(&answer), sizeof(answer), patience);
   if (arrived) {
     text.resize(answer.value_size);
-    arrived = receive_all(socket_, text.data(), text.size(), kPatience);
+    arrived = receive_all(socket_, text.data(), text.size(), patience_);
   }
   if (!arrived) {
     close(socket_);

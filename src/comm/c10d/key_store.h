@@ -14,22 +14,23 @@
 
 namespace octavo {
 
-/// Calls answer nullopt when the store is lost: its host is gone, or has not answered for `kPatience`. It then stays
+/// Calls answer nullopt when the store is lost: its host is gone, or has not answered in time. It then stays
 /// lost: a rank that reports a failure must not wait for a host that is part of it. Thread-safe; one call at a time.
 class KeyStore {
  public:
-  static constexpr std::chrono::milliseconds kPatience{3000};
-
   struct Place {
     std::string address;
     int port;
   };
 
-  /// Throws CommError if nobody answers there before the deadline.
+  /// Every answer may take as long as the deadline. Throws CommError if nobody answers there before the deadline.
   KeyStore(const Place& place, int rank, std::chrono::milliseconds deadline);
   ~KeyStore();
   KeyStore(const KeyStore&) = delete;
   KeyStore& operator=(const KeyStore&) = delete;
+
+  /// From now on an answer may take a second: the ranks have started, and what is told now is about failures.
+  void be_brief() { patience_ = std::chrono::milliseconds(1000); }
 
   bool set(const std::string& key, const std::string& value);
   std::optional<std::int64_t> add(const std::string& key, std::int64_t amount);
@@ -48,6 +49,7 @@ class KeyStore {
   std::optional<Answer> ask(RequestHead head, const std::string& key, const std::string& value);
 
   std::mutex mutex_;
+  std::chrono::milliseconds patience_;
   int socket_ = -1;  // -1: lost
 };
 

@@ -13,9 +13,6 @@ std::string group_key(const std::string& group) {
 std::string rank_key(int rank) {
   return cat("end/", rank);
 }
-std::string blame_key(const std::string& group, int rank) {
-  return cat("blame/", group, "/", rank);
-}
 constexpr const char* kEnded = "ended";
 constexpr const char* kAllEnded = "all-ended";
 
@@ -61,15 +58,6 @@ std::optional<std::int64_t> NoteBoard::num_ended() {
 
 void NoteBoard::await_all_ended(std::chrono::milliseconds patience) {
   store_.get(kAllEnded, patience);
-}
-
-void NoteBoard::blame(const std::string& group, int rank, int other) {
-  store_.set(blame_key(group, rank), cat(other));
-}
-
-std::optional<int> NoteBoard::blamed_by(const std::string& group, int rank, std::chrono::milliseconds patience) {
-  const std::optional<std::string> text = store_.get(blame_key(group, rank), patience);
-  return text ? std::optional<int>(std::atoi(text->c_str())) : std::nullopt;
 }
 
 }  // namespace octavo

@@ -37,11 +37,6 @@ class NoteBoard {
   /// Returns when the bodies of all ranks have ended, or after `patience`.
   void await_all_ended(std::chrono::milliseconds patience);
 
-  /// In `group`, `rank` waits for `other` since its deadline. Chains of these lead to the rank that is really late.
-  void blame(const std::string& group, int rank, int other);
-  /// Whom `rank` waits for; waits up to `patience` for it to say so.
-  std::optional<int> blamed_by(const std::string& group, int rank, std::chrono::milliseconds patience);
-
  private:
   KeyStore& store_;
   const int num_ranks_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -19,6 +20,7 @@ namespace {
 // Tags of messages are below: see gloo_group.cpp.
 constexpr std::int32_t kFarewellTag = (1 << 30) + 1;
 constexpr std::int32_t kNeverSentTag = (1 << 30) + 2;
+constexpr std::int32_t kBlameTag = (1 << 30) + 3;
 
 // Waits end by closing, not by Gloo's timeouts: those would count from the posting, not from the wait of a rank.
 constexpr auto kForEver = std::chrono::hours(24 * 365);
@@ -37,12 +39,60 @@ std::string reason_of(const std::exception& error) {
   return text.substr(0, text.find(". This is typically"));
 }
 
-class GlooFlight final : public Flight {
+}  // namespace
+
+struct PeerLinks::Waits {
+  std::mutex mutex;
+  std::vector<c10::intrusive_ptr<c10d::Work>> works;
+  bool closed = false;
+
+  void enter(const c10::intrusive_ptr<c10d::Work>& work) {
+    const std::lock_guard lock(mutex);
+    if (closed) throw LinkFailure("the connection was closed here");
+    works.push_back(work);
+  }
+  void leave(const c10::intrusive_ptr<c10d::Work>& work) {
+    const std::lock_guard lock(mutex);
+    std::erase(works, work);
+  }
+  /// Gloo tells most waits that their connection is closed, but not those for a send that has begun.
+  void end_all() {
+    const std::lock_guard lock(mutex);
+    closed = true;
+    for (const auto& work : works) work->abort();
+  }
+};
+
+class PeerLinks::GlooFlight final : public Flight {
  public:
-  explicit GlooFlight(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
+  GlooFlight(c10::intrusive_ptr<c10d::Work> work, std::shared_ptr<Waits> waits)
+      : work_(std::move(work)), waits_(std::move(waits)) {}
   void wait() override {
+    waits_->enter(work_);
     try {
-      work_->wait(std::chrono::duration_cast<std::chrono::milliseconds>(kForEver));
+      const bool done = work_->wait(std::chrono::duration_cast<std::chrono::milliseconds>(kForEver));
+      waits_->leave(work_);
+      if (!done) throw LinkFailure("the connection was closed here");
+    } catch (const LinkFailure&) {
+      throw;
+    } catch (const std::exception& error) {
+      waits_->leave(work_);
+      throw LinkFailure(reason_of(error));
+    }
+  }
+  /// Whether the connection has ended; a message that has arrived hides it.
+  bool has_ended() const {
+    try {
+      work_->abort();  // the next wait returns at once
+      work_->wait();
+    } catch (const std::exception&) {
+      return true;
+    }
+    return false;
+  }
+  void wait_or_close(std::chrono::milliseconds patience) override {
+    try {
+      work_->wait(patience);
     } catch (const std::exception& error) {
       throw LinkFailure(reason_of(error));
     }
@@ -50,9 +100,8 @@ class GlooFlight final : public Flight {
 
  private:
   c10::intrusive_ptr<c10d::Work> work_;
+  std::shared_ptr<Waits> waits_;  // shared with the links and the other flights
 };
-
-}  // namespace
 
 struct PeerLinks::Group {
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
@@ -77,7 +126,12 @@ LinkDevice open_device(const std::string& interface_name, const std::string& add
 }
 
 PeerLinks::PeerLinks(const LinkDevice& device, const LinkOptions& options)
-    : index_(options.index), size_(options.size), notes_(options.size), group_(std::make_unique<Group>()) {
+    : waits_(std::make_shared<Waits>()),
+      index_(options.index),
+      size_(options.size),
+      notes_(options.size),
+      blamed_(options.size, -1),
+      group_(std::make_unique<Group>()) {
   try {
     auto settings = c10d::ProcessGroupGloo::Options::create(options.deadline);
     settings->devices = {device.device};
@@ -91,6 +145,8 @@ PeerLinks::PeerLinks(const LinkDevice& device, const LinkOptions& options)
       notes_[peer] = std::make_unique<Note>();
       Note& note = *notes_[peer];
       note.flight = receive(peer, note.data(), static_cast<std::int64_t>(note.text.size()), kFarewellTag);
+      blame_flights_.push_back(
+          receive(peer, reinterpret_cast<std::byte*>(&blamed_[peer]), sizeof(std::int32_t), kBlameTag));
     }
   } catch (const LinkFailure&) {
     throw;
@@ -108,8 +164,8 @@ std::unique_ptr<Flight> PeerLinks::post(bool sends, int peer, std::byte* data, s
   std::vector<at::Tensor> tensors{bytes_of(data, num_bytes)};
   const std::lock_guard lock(mutex_);
   try {
-    return std::make_unique<GlooFlight>(sends ? group_->gloo->send(tensors, peer, tag)
-                                              : group_->gloo->recv(tensors, peer, tag));
+    return std::make_unique<GlooFlight>(
+        sends ? group_->gloo->send(tensors, peer, tag) : group_->gloo->recv(tensors, peer, tag), waits_);
   } catch (const std::exception& error) {
     throw LinkFailure(reason_of(error));
   }
@@ -123,6 +179,24 @@ std::unique_ptr<Flight> PeerLinks::receive(int peer, std::byte* data, std::int64
   return post(/*sends=*/false, peer, data, num_bytes, tag);
 }
 
+void PeerLinks::blame(int late) {
+  blames_ = late;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == index_) continue;
+    try {
+      blame_flights_.push_back(send(peer, reinterpret_cast<const std::byte*>(&blames_), sizeof(blames_), kBlameTag));
+    } catch (const LinkFailure&) {
+      // That peer knows already that something is wrong.
+    }
+  }
+}
+
+std::optional<int> PeerLinks::blamed_by(int peer) const {
+  auto& value = const_cast<std::int32_t&>(blamed_[peer]);  // atomic_ref reads non-const values only
+  const std::int32_t late = std::atomic_ref<std::int32_t>(value).load(std::memory_order_acquire);
+  return late >= 0 ? std::optional<int>(late) : std::nullopt;
+}
+
 void PeerLinks::close(const std::string& farewell) noexcept {
   try {
     std::call_once(closed_, [&] {
@@ -131,6 +205,7 @@ void PeerLinks::close(const std::string& farewell) noexcept {
       } else {
         say_farewell(farewell);
       }
+      waits_->end_all();
     });
   } catch (...) {
     // Whatever could not be told or closed is closed with the process.
@@ -174,12 +249,20 @@ void PeerLinks::break_connections() {
   }
 }
 
+bool PeerLinks::has_ended(int peer) {
+  const std::lock_guard lock(notes_mutex_);
+  Note& note = *notes_[peer];
+  // The first byte of a farewell is written by Gloo's thread.
+  const bool told = std::atomic_ref<char>(note.text[0]).load(std::memory_order_acquire) != '\0';
+  return told || !note.flight || static_cast<const GlooFlight&>(*note.flight).has_ended();
+}
+
 std::optional<std::string> PeerLinks::farewell(int peer) {
   const std::lock_guard lock(notes_mutex_);
   Note& note = *notes_[peer];
   if (note.flight) {
     try {
-      note.flight->wait();  // returns or throws at once: the connection has ended
+      note.flight->wait_or_close(std::chrono::milliseconds(500));  // at once, if the connection has ended
     } catch (const LinkFailure&) {
       note.text.fill('\0');
     }

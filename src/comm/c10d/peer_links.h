@@ -35,6 +35,8 @@ class Flight {
   virtual ~Flight() = default;
   /// Returns when the memory may be used again. Throws LinkFailure.
   virtual void wait() = 0;
+  /// The same, but after `patience` all connections of the group are closed, and LinkFailure says so.
+  virtual void wait_or_close(std::chrono::milliseconds patience) = 0;
 };
 
 /// The interface that Gloo's sockets are bound to.
@@ -63,13 +65,22 @@ class PeerLinks {
   std::unique_ptr<Flight> send(int peer, const std::byte* data, std::int64_t num_bytes, std::int32_t tag);
   std::unique_ptr<Flight> receive(int peer, std::byte* data, std::int64_t num_bytes, std::int32_t tag);
 
+  /// Tells all peers that this rank waits for member `late` since its deadline.
+  void blame(int late);
+  /// Whom `peer` waits for, if it has said so.
+  std::optional<int> blamed_by(int peer) const;
+
   /// Ends every message in flight with LinkFailure, here and on the peers; first tells the peers `farewell`, as far as
   /// they still read. Returns when no memory is touched any more. The first call counts; later ones wait for it.
   void close(const std::string& farewell) noexcept;
+  /// Whether the connection to `peer` has ended, or is about to after a farewell. Gloo tells waits for sends nothing.
+  bool has_ended(int peer);
   /// What `peer` said before it closed. Only after a flight from or to `peer` has failed.
   std::optional<std::string> farewell(int peer);
 
  private:
+  class GlooFlight;
+  struct Waits;  // the waits that closing must end
   struct Note;   // what a peer may say when it leaves
   struct Group;  // Gloo's, whose type is not known here
 
@@ -79,10 +90,14 @@ class PeerLinks {
 
   std::mutex mutex_;  // Gloo's group is made for one thread
   std::once_flag closed_;
+  std::shared_ptr<Waits> waits_;  // shared with flights, which may live longer
   const int index_;
   const int size_;
   std::mutex notes_mutex_;
   std::vector<std::unique_ptr<Note>> notes_;  // by peer
+  std::vector<std::int32_t> blamed_;          // by peer; written by Gloo's thread; -1: nothing yet
+  std::int32_t blames_ = -1;                  // what this rank says
+  std::vector<std::unique_ptr<Flight>> blame_flights_;
   std::unique_ptr<Group> group_;
 };
 

@@ -1,5 +1,8 @@
 #include "octavo/comm/run_process.h"
 
+#include <pthread.h>
+#include <signal.h>
+
 #include <exception>
 #include <thread>
 
@@ -57,6 +60,11 @@ void run_process(const ProcessOptions& options, const std::function<void(World&)
   check(options);
   std::exception_ptr error;
   std::thread thread([&] {
+    // Gloo writes to sockets whose other end may be gone; an error says so too. Its threads inherit this.
+    sigset_t pipe_signal;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, nullptr);
     try {
       set_up_rank_thread(options.threads_per_rank);
       GlooRank here(options);
