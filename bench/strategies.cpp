@@ -140,8 +140,8 @@ void run_shape(const std::string& name, std::int64_t length, int rounds, bool wi
   std::array<std::vector<double>, 2> peak_alone, peak_shared, peak_bf16;
   SessionOptions session_options{
       .num_ranks = 2, .threads_per_rank = 1, .memory_limit = 0, .deadline = std::chrono::seconds(600)};
-  session_options.launch = read_launch([](const std::string& name) {
-    const char* value = std::getenv(name.c_str());
+  session_options.launch = read_launch([](const std::string& variable) {
+    const char* value = std::getenv(variable.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   });
   std::string backend;
