@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "octavo/layout/fold_steps.h"
+
 namespace octavo {
 namespace {
 
@@ -143,10 +145,6 @@ std::int64_t Placement::optimized_elements() const {
   std::int64_t sum = 0;
   for (const Interval& interval : optimized) sum += interval.size();
   return sum;
-}
-
-Interval fold_part(std::int64_t unit_rows, int degree, int index) {
-  return even_part(unit_rows, degree, index);
 }
 
 RankGroup sum_group(const GradientSum& sum, const DeviceMesh& mesh, int rank) {

@@ -33,11 +33,15 @@ std::vector<std::vector<int>> alike_ranks(const ParamTable& table, const Layout&
   }
   // Without shards every rank has all of its partial gradients.
   const bool sums_differ = layout.zero == ZeroStage::Optimizer && !place(table, layout, 0).sums.empty();
+  std::vector<std::int64_t> stored;  // by index of the fold axis, whose parts may differ by a row
+  for (int index = 0; index < layout.mesh.size(Axis::Fold); ++index) {
+    stored.push_back(place(table, layout, layout.mesh.neighbour(0, Axis::Fold, index)).local_elements);
+  }
   std::map<Signature, std::size_t> group_of;
   std::vector<std::vector<int>> groups;
   for (int rank = 0; rank < layout.world_size(); ++rank) {
     Signature signature = {sequences_of(layout, batch, layout.mesh.index(rank, Axis::Data)).size(),
-                           kinds[layout.mesh.index(rank, Axis::Tensor)]};
+                           kinds[layout.mesh.index(rank, Axis::Tensor)], stored[layout.mesh.index(rank, Axis::Fold)]};
     if (sums_differ) {
       for (const GradientSum& sum : place(table, layout, rank).sums) signature.push_back(sum.elements());
     }

@@ -7,7 +7,9 @@
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
+#include "octavo/layout/fold_steps.h"
 #include "octavo/layout/placement.h"
+#include "octavo/layout/token_spans.h"
 #include "octavo/mesh/rank_group.h"
 #include "octavo/trace/cost.h"
 
@@ -40,12 +42,14 @@ class Rows {
 class Prediction {
  public:
   Prediction(const ParamTable& table, const Layout& layout, const StepShape& shape, int rank)
-      : layout_(layout),
+      : table_(table),
+        layout_(layout),
         shape_(shape),
         rank_(rank),
         placement_(place(table, layout, rank)),
         data_(rank_group(layout.mesh, rank, std::array{Axis::Data})),
         tensor_(rank_group(layout.mesh, rank, std::array{Axis::Tensor})),
+        fold_(rank_group(layout.mesh, rank, std::array{Axis::Fold})),
         world_(rank_group(layout.mesh, rank, kAllAxes)),
         hidden_(table.slabs()[table.panel_slab(0, vocabulary_panels::kRows)].width),
         num_blocks_(static_cast<std::int64_t>(table.blocks().size()) - 2) {
@@ -80,7 +84,11 @@ class Prediction {
   void add_micro_batches(bool training) {
     const std::int64_t here = sequences_of(layout_, shape_.batch, layout_.mesh.index(rank_, Axis::Data)).size();
     for (std::int64_t first = 0; first < here; first += shape_.micro_batch) {
-      add_micro_batch(std::min(shape_.micro_batch, here - first) * shape_.sequence_length, training);
+      const TokenCut cut{layout_.fold_order, layout_.mesh.size(Axis::Fold)};
+      const std::int64_t positions =
+          std::min(shape_.micro_batch, here - first) * cut.padded_length(shape_.sequence_length);
+      if (cut.num_ranks > 1) add_folded_blocks(positions, training);
+      add_micro_batch(positions / cut.num_ranks, training);
     }
   }
 
@@ -95,11 +103,50 @@ class Prediction {
                 training ? 2 + 3 * num_blocks_ : 1 + num_blocks_);
       rows_.add(tensor_, Purpose::Activations, Collective::ReduceScatter, activation, sums);
     }
-    const std::int64_t chunk = tokens_per_chunk();
+    const bool one_step = layout_.mesh.size(Axis::Fold) == 1 ||
+                          num_fold_steps(placement_.shares.back(), layout_.mesh.size(Axis::Fold)) == 1;
+    const std::int64_t chunk = one_step ? tokens_per_chunk() : tokens;
     for (std::int64_t first = 0; first < tokens; first += chunk) {
       rows_.add(tensor_, Purpose::Loss, Collective::AllGather,
                 degree * 2 * std::min(chunk, tokens - first) * sum_bytes());
     }
+  }
+
+  /// Weights to the tokens, keys and values to the queries, and the gradients of both back.
+  void add_folded_blocks(std::int64_t positions, bool training) {
+    const int degree = layout_.mesh.size(Axis::Fold);
+    for (std::size_t block = 0; block < table_.blocks().size(); ++block) {
+      const BlockLayout& info = table_.blocks()[block];
+      const BlockShare& share = placement_.shares[block];
+      const int num_steps = num_fold_steps(share, degree);
+      // The embedding's rows are not read in backward; a head of one step makes its gradient in the one pass.
+      const bool one_pass = info.kind == BlockKind::Embedding || (info.kind == BlockKind::Head && num_steps == 1);
+      const std::int64_t passes = training && !one_pass ? 2 : 1;
+      for (int step = 0; step < num_steps; ++step) {
+        for (std::size_t i = 0; i < info.panels.size(); ++i) {
+          add_folded_rows(static_cast<int>(block), static_cast<int>(i), step, passes, training);
+        }
+        if (info.kind != BlockKind::Attention) continue;
+        const PanelLayout& qkv = info.panels[attention_panels::kQkv];
+        const std::int64_t units = units_of_fold_step(share, degree, step).size();
+        const std::int64_t rows_per_unit = qkv.sections[1].rows_per_unit + qkv.sections[2].rows_per_unit;
+        const Bytes message = positions * units * rows_per_unit * compute_bytes();
+        rows_.add(fold_, Purpose::KeysValues, Collective::AllGather, message, training ? 2 : 1);
+        if (training) rows_.add(fold_, Purpose::KeysValues, Collective::ReduceScatter, message);
+      }
+    }
+  }
+
+  void add_folded_rows(int block, int panel, int step, std::int64_t passes, bool training) {
+    const PanelLayout& layout = table_.blocks()[block].panels[panel];
+    const std::int64_t unit_rows = placement_.slabs[table_.panel_slab(block, panel)].unit_rows;
+    for_each_fold_owner(placement_.shares[block], layout, unit_rows, layout_.mesh.size(Axis::Fold), step,
+                        [&](int, Interval rows) {
+                          const std::int64_t elements = rows.size() * layout.width;
+                          rows_.add(fold_, Purpose::Weights, Collective::Broadcast, elements * compute_bytes(), passes);
+                          if (!training) return;
+                          rows_.add(fold_, Purpose::Gradients, Collective::Reduce, elements * sum_bytes());
+                        });
   }
 
   /// As the head takes them (blocks/vocabulary.h, Head::Options).
@@ -122,11 +169,12 @@ class Prediction {
     }
   }
 
+  const ParamTable& table_;
   const Layout& layout_;
   const StepShape& shape_;
   const int rank_;
   const Placement placement_;
-  const RankGroup data_, tensor_, world_;
+  const RankGroup data_, tensor_, fold_, world_;
   const std::int64_t hidden_;      // h
   const std::int64_t num_blocks_;  // B
   Rows rows_;

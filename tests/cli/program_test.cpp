@@ -93,7 +93,7 @@ TEST_CASE("wrong usage is one line and exit code 2") {
   check_refused({"verify"}, "--reference");
   check_refused({"verify", "--model", kModel, "--dtype", "bf16"}, "bf16");
   check_refused({"eval", "--model", "nowhere", "--data", "data/kjv-valid.txt"}, "nowhere");
-  check_refused({"layout", kModel, "--layout", "fold=2"}, "not built");
+  check_refused({"layout", kModel, "--layout", "pipeline=2"}, "not built");
   check_refused({"layout", kModel, "--rank", "3"}, "rank");
 }
 

@@ -33,10 +33,26 @@ TEST_CASE("options stand in any order") {
 }
 
 TEST_CASE("a layout refuses what it cannot mean") {
-  for (const char* text :
-       {"data", "data=", "data=0", "data=-1", "data=2x", "data=1.5", "date=2", "data=2 data=2", "data=2:zero2",
-        "data=2:zero0:zero1", "data=2:zero1:zero1", "data=99999999999", "=2", "data=2:", "data=65536 data=65536",
-        "tensor=2:pad:replicate", "tensor=2:zero1", "fold=8", "pipeline=2"}) {
+  for (const char* text : {"data",
+                           "data=",
+                           "data=0",
+                           "data=-1",
+                           "data=2x",
+                           "data=1.5",
+                           "date=2",
+                           "data=2 data=2",
+                           "data=2:zero2",
+                           "data=2:zero0:zero1",
+                           "data=2:zero1:zero1",
+                           "data=99999999999",
+                           "=2",
+                           "data=2:",
+                           "data=65536 data=65536",
+                           "tensor=2:pad:replicate",
+                           "tensor=2:zero1",
+                           "fold=8",
+                           "fold=2:activations",
+                           "pipeline=2"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(parse_layout(text), UsageError);
   }

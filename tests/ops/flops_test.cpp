@@ -36,6 +36,9 @@ class PlainTrip final : public WeightTrip {
   explicit PlainTrip(std::vector<at::Tensor> panels) : panels_(std::move(panels)) {
     for (const at::Tensor& panel : panels_) gradients_.push_back(at::zeros_like(panel));
   }
+  int num_steps() const override { return 1; }
+  void step_done(int) override {}
+  void finish() override {}
   UnitRange units(int) const override { return {0, panels_.front().size(0)}; }
   bool counts() const override { return true; }
   at::Tensor panel(int, int panel) override { return panels_[panel]; }

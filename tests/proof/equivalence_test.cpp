@@ -93,8 +93,31 @@ TEST_CASE("tensor parallelism composes with data parallelism and ZeRO 1") {
   }
 }
 
+TEST_CASE("N folded ranks compute what one computes, at any degree") {
+  for (const char* order : {"", ":contiguous"}) {
+    for (const char* stash : {"keep", "recompute", "attention", "qkv,gate_up"}) {
+      for (const int degree : {2, 3, 4, 5, 8}) {
+        const std::string layout = cat("fold=", degree, ":weights", order);
+        // Two KV heads, an odd vocabulary, features that no degree divides, and lengths that leave chunks without
+        // tokens.
+        check_proof(config_text("llama", 6, 2, false, 61, 37), layout, ElementType::Float64, stash, 3, 2);
+        check_proof(config_text("qwen3", 4, 1, true), layout, ElementType::Float64, stash, 1, 1);
+      }
+    }
+  }
+  check_proof(config_text("llama", 4, 4, false), "fold=4:weights", ElementType::Float32, "keep", 2, 2, 32);
+}
+
+TEST_CASE("folding composes with data, ZeRO 1 and tensor parallelism") {
+  for (const char* layout : {"data=2 fold=2:weights", "data=2:zero1 fold=3:weights", "fold=2:weights tensor=2",
+                             "tensor=4:replicate:scatter fold=2:weights", "fold=3:weights tensor=2:pad data=2:zero1"}) {
+    check_proof(config_text("llama", 4, 2, false, 62), layout, ElementType::Float64, "keep", 3, 1);
+    check_proof(config_text("qwen3", 8, 4, true, 64), layout, ElementType::Float64, "recompute", 2, 2);
+  }
+}
+
 TEST_CASE("a sequence of one token goes through every form") {
-  for (const char* layout : {"tensor=4", "tensor=4:scatter", "data=2 tensor=2:scatter"}) {
+  for (const char* layout : {"tensor=4", "tensor=4:scatter", "data=2 tensor=2:scatter", "fold=3:weights"}) {
     check_proof(config_text("llama", 4, 4, false, 64), layout, ElementType::Float64, "keep", 1, 1, 1);
   }
 }

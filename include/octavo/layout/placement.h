@@ -26,9 +26,6 @@ struct StoredSlab {
   std::int64_t unit_rows;     // of all units computed over the fold axis
 };
 
-/// The rows of a slab of `unit_rows` that index `index` of a fold axis of `degree` ranks stores.
-Interval fold_part(std::int64_t unit_rows, int degree, int index);
-
 /// Consecutive elements of a slab that are consecutive here.
 struct StoredPart {
   int slab;

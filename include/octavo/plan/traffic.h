@@ -2,7 +2,7 @@
 // `octavo train` hold these against what was booked; a plan that is not what runs is a failing test.
 //
 // Letters
-//   R, T      ranks of the data and of the tensor axis; c = (n-1)/n for the n ranks of a row's group
+//   R, T, D   ranks of the data, of the tensor and of the fold axis; c = (n-1)/n for the n ranks of a row's group
 //   e, g      bytes of an element of the compute type, and of a gradient sum (4; 8 in float64)
 //   N         tokens of a micro-batch that this rank takes; its batch shard is cut into micro-batches, the last may be
 //             smaller. A rank without sequences has no micro-batch and takes part in the rows "per step" alone
@@ -33,6 +33,14 @@
 //   tokens
 //                                           leave partial (q_norm, k_norm; every norm under scatter), and those of KV
 //                                           heads that S neighbours hold alike under `replicate`
+//   fold       weights      broadcast       form weights, per micro-batch and pass over a block, the rows of each
+//   panel,
+//                                           step and owner (layout/fold_steps.h) times e: W e in all for W elements.
+//                                           Passes: forward and backward, of the embedding forward alone
+//   fold       gradients    reduce          per micro-batch: the same rows times g
+//   fold       keys_values  all_gather      per micro-batch, attention block and step of U heads of width d, twice
+//                                           (forward, backward): 2 S U d e for S positions, those of no token included
+//   fold       keys_values  reduce_scatter  the same once
 //   world      norm         all_reduce      per step: 16 (loss and squared gradient norm, float64)
 //
 // Recomputation moves nothing more: a block's forward collectives are not part of it, but for the gathered input, which

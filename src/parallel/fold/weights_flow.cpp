@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "octavo/base/error.h"
+#include "octavo/layout/fold_steps.h"
 #include "octavo/memory/account.h"
 #include "octavo/ops/accumulate.h"
 #include "octavo/ops/embedding.h"
@@ -26,14 +27,14 @@ class FoldedBlock {
   const BlockLayout& layout() const { return store_.table().blocks()[block_]; }
   const BlockShare& share() const { return store_.placement().shares[block_]; }
   int num_panels() const { return static_cast<int>(layout().panels.size()); }
-  int num_steps() const { return num_weight_steps(share(), fold_.size()); }
+  int num_steps() const { return num_fold_steps(share(), fold_.size()); }
   int slab(int panel) const { return store_.table().panel_slab(block_, panel); }
   int common_slab(int common) const { return store_.table().common_slab(block_, common); }
   std::int64_t width(int panel) const { return layout().panels[panel].width; }
 
   /// Rows of the panel that a step uses, and those that a rank stores, both of the rows of all units computed.
   Interval step_rows(int step, int panel) const {
-    const Interval units = units_of_step(share(), fold_.size(), step);
+    const Interval units = units_of_fold_step(share(), fold_.size(), step);
     const std::int64_t rows = share().rows_per_unit(layout().panels[panel]);
     return {units.begin * rows, units.end * rows};
   }
@@ -44,11 +45,8 @@ class FoldedBlock {
   /// Calls body(owner, rows) for each rank that stores rows of the step.
   template <class Body>
   void for_each_owner(int step, int panel, const Body& body) const {
-    const Interval wanted = step_rows(step, panel);
-    for (int owner = 0; owner < fold_.size(); ++owner) {
-      const Interval rows = intersection(wanted, stored_rows(panel, owner));
-      if (!rows.empty()) body(owner, rows);
-    }
+    for_each_fold_owner(share(), layout().panels[panel], store_.placement().slabs[slab(panel)].unit_rows, fold_.size(),
+                        step, body);
   }
 
   /// Rows of a tensor that lies like the panel's stored rows here.
@@ -71,7 +69,7 @@ class WeightsTrip final : public WeightTrip {
   int num_steps() const override { return block_.num_steps(); }
 
   UnitRange units(int step) const override {
-    const Interval part = units_of_step(block_.share(), block_.fold().size(), step), all = block_.share().units;
+    const Interval part = units_of_fold_step(block_.share(), block_.fold().size(), step), all = block_.share().units;
     const std::int64_t begin = std::min(all.end, all.begin + part.begin);
     const std::int64_t end = std::min(all.end, all.begin + part.end);
     return {begin, end, part.size() - (end - begin)};
@@ -231,14 +229,6 @@ class WeightsFlow final : public Flow {
 
 std::unique_ptr<Flow> make_weights_flow(ParamStore& store, Communicator& fold, int block) {
   return std::make_unique<WeightsFlow>(store, fold, block);
-}
-
-int num_weight_steps(const BlockShare& share, int fold_degree) {
-  return static_cast<int>(std::min<std::int64_t>(fold_degree, share.computed_units()));
-}
-
-Interval units_of_step(const BlockShare& share, int fold_degree, int step) {
-  return even_part(share.computed_units(), num_weight_steps(share, fold_degree), step);
 }
 
 }  // namespace octavo

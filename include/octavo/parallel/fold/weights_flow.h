@@ -21,10 +21,4 @@ namespace octavo {
 /// The flow of block `block` of the store's table over the ranks of `fold`. Both must outlive it.
 std::unique_ptr<Flow> make_weights_flow(ParamStore& store, Communicator& fold, int block);
 
-/// How many steps it has: one per rank, or per unit where there are fewer units than ranks.
-int num_weight_steps(const BlockShare& share, int fold_degree);
-
-/// The units of a step, of those that are computed over the fold axis.
-Interval units_of_step(const BlockShare& share, int fold_degree, int step);
-
 }  // namespace octavo

@@ -1,0 +1,42 @@
+// How the fold axis cuts the matrices of a block, and in which steps it goes through their units (parallel/fold/).
+//
+// Letters: D ranks of the axis, U units that a rank of the tensor axis computes, whose rows the D ranks store together.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "octavo/layout/interval.h"
+#include "octavo/layout/share.h"
+
+namespace octavo {
+
+/// The rows of a panel that index `index` stores, of the `unit_rows` of all U units: cut anywhere, as evenly as rows
+/// are.
+inline Interval fold_part(std::int64_t unit_rows, int degree, int index) {
+  return even_part(unit_rows, degree, index);
+}
+
+/// Steps of a pass: one per rank, or one per unit where there are fewer units than ranks.
+inline int num_fold_steps(const BlockShare& share, int degree) {
+  return static_cast<int>(std::min<std::int64_t>(degree, share.computed_units()));
+}
+
+/// The units of a step, of the U. Where D divides U they are those whose rows one rank stores.
+inline Interval units_of_fold_step(const BlockShare& share, int degree, int step) {
+  return even_part(share.computed_units(), num_fold_steps(share, degree), step);
+}
+
+/// Calls body(owner, rows) for each rank that stores rows of a step of `panel`; rows of the panel's `unit_rows`.
+template <class Body>
+void for_each_fold_owner(const BlockShare& share, const PanelLayout& panel, std::int64_t unit_rows, int degree,
+                         int step, const Body& body) {
+  const Interval units = units_of_fold_step(share, degree, step);
+  const std::int64_t rows = share.rows_per_unit(panel);
+  for (int owner = 0; owner < degree; ++owner) {
+    const Interval own = intersection({units.begin * rows, units.end * rows}, fold_part(unit_rows, degree, owner));
+    if (!own.empty()) body(owner, own);
+  }
+}
+
+}  // namespace octavo
