@@ -40,4 +40,12 @@ void StagedCall::finish() {
   }
 }
 
+void StagedCall::finish_quietly() noexcept {
+  try {
+    finish();
+  } catch (...) {
+    // See the header.
+  }
+}
+
 }  // namespace octavo

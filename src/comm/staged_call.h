@@ -21,6 +21,8 @@ class StagedCall {
   /// Once the operation is done: copies the result to where the caller wants it, and tells autograd that it was
   /// written.
   void finish();
+  /// The same where nobody can be told of an error: in a destructor. Only a copy out of memory makes one.
+  void finish_quietly() noexcept;
 
  private:
   TensorCall call_;

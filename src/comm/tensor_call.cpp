@@ -93,6 +93,14 @@ WireType call_element_type(const TensorCall& call) {
   return *element_type(type);
 }
 
+void check_on_cpu(const TensorCall& call, int rank, const std::string& group, const std::string& backend) {
+  for (const at::Tensor& tensor : {call.in, call.out}) {
+    if (!tensor.defined() || tensor.is_cpu()) continue;
+    throw UsageError(cat("[comm] rank ", rank, ": ", collective_name(call.kind), " over ", group, ": a tensor on ",
+                         tensor.device().str(), "; the ", backend, " backend moves CPU tensors only."));
+  }
+}
+
 void check_call(const TensorCall& call, const Caller& caller) {
   const bool has_in = call.kind != Collective::Receive, has_out = call.kind != Collective::Send;
   if (has_in) check_tensor(call.in, call, caller);

@@ -26,6 +26,9 @@ bool writes_out(const TensorCall& call, int index);
 /// The type of the call's elements. Throws UsageError for a dtype that cannot travel.
 WireType call_element_type(const TensorCall& call);
 
+/// Throws UsageError for a tensor that is not on the CPU; `backend` moves no others.
+void check_on_cpu(const TensorCall& call, int rank, const std::string& group, const std::string& backend);
+
 /// Who calls, for messages.
 struct Caller {
   int rank;  // in the world

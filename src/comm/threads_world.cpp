@@ -23,11 +23,7 @@ class ThreadsPending final : public PendingState {
 
   bool abandon() noexcept override {
     if (!pending_.abandon()) return false;
-    try {
-      staged_.finish();
-    } catch (...) {
-      // Only a copy out of memory gets here; a destructor has no way to report it.
-    }
+    staged_.finish_quietly();
     return true;
   }
 
@@ -39,12 +35,7 @@ class ThreadsPending final : public PendingState {
 }  // namespace
 
 Pending ThreadsCommunicator::post(TensorCall call) {
-  for (const at::Tensor& tensor : {call.in, call.out}) {
-    if (tensor.defined() && !tensor.is_cpu()) {
-      throw UsageError(cat("[comm] rank ", rank(), ": ", collective_name(call.kind), " over ", name(), ": a tensor on ",
-                           tensor.device().str(), "; the threads backend moves CPU tensors only."));
-    }
-  }
+  check_on_cpu(call, rank(), name(), "threads");
   StagedCall staged(std::move(call), index(), /*with_values=*/true);
   ThreadPending pending = group_->post(staged.raw());
   return Pending(std::make_unique<ThreadsPending>(std::move(staged), std::move(pending)));

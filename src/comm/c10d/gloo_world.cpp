@@ -23,11 +23,7 @@ class GlooPending final : public PendingState {
 
   bool abandon() noexcept override {
     if (!group_.abandon(ticket_)) return false;
-    try {
-      staged_.finish();
-    } catch (...) {
-      // Only a copy out of memory gets here; a destructor has no way to report it.
-    }
+    staged_.finish_quietly();
     return true;
   }
 
@@ -41,12 +37,7 @@ class GlooPending final : public PendingState {
 }  // namespace
 
 Pending GlooCommunicator::post(TensorCall call) {
-  for (const at::Tensor& tensor : {call.in, call.out}) {
-    if (tensor.defined() && !tensor.is_cpu()) {
-      throw UsageError(cat("[comm] rank ", rank(), ": ", collective_name(call.kind), " over ", name(), ": a tensor on ",
-                           tensor.device().str(), "; the gloo backend moves CPU tensors only."));
-    }
-  }
+  check_on_cpu(call, rank(), name(), "gloo");
   StagedCall staged(std::move(call), index(), /*with_values=*/true);
   const RawCall raw = staged.raw();
   ExchangePlan plan = exchange_plan(raw, index(), size());
