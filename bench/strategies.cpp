@@ -128,10 +128,9 @@ void run_shape(const std::string& name, std::int64_t length, int rounds, bool wi
                                       {"1 rank, attention", "", "attention"},
                                       {"2 ranks alone, keep", "data=2", "keep", ElementType::Float32, true},
                                       {"2 ranks alone, recompute", "data=2", "recompute", ElementType::Float32, true}};
-  for (const char* layout : {"data=2", "data=2:zero1", "tensor=2", "tensor=2:scatter"}) {
+  for (const char* layout : {"data=2", "data=2:zero1", "tensor=2", "tensor=2:scatter", "fold=2:weights"}) {
     strategies.push_back({cat(layout, ", keep"), layout, "keep"});
-    if (std::string(layout).find("tensor") == 0)
-      strategies.push_back({cat(layout, ", recompute"), layout, "recompute"});
+    if (std::string(layout).find("data") != 0) strategies.push_back({cat(layout, ", recompute"), layout, "recompute"});
   }
   if (with_bf16) strategies.push_back({"1 rank, keep, bf16", "", "keep", ElementType::BFloat16});
   std::erase_if(strategies, [&](const Strategy& each) { return each.name.find(only) == std::string::npos; });
