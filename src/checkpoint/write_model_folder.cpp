@@ -175,6 +175,12 @@ void check_model_target(const fs::path& folder) {
   } while (!fs::exists(above, error) && above != above.root_path());
   if (!fs::is_directory(above, error)) fail(above, "is no folder to write into", "it is a file");
   if (::access(above.c_str(), W_OK) != 0) fail(above, "cannot be written to", std::strerror(errno));
+  // Some file systems let everyone in and nothing be made.
+  const fs::path probe = above / cat(".octavo-probe-", ::getpid());
+  if (!fs::create_directory(probe, error)) {
+    fail(above, "cannot be written to", error ? error.message() : "a folder of the trial's name is in the way");
+  }
+  fs::remove(probe, error);
   const fs::file_status status = fs::symlink_status(folder, error);
   if (!fs::exists(status)) return;
   const std::string where = cat("[checkpoint] ", folder.string());

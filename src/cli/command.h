@@ -42,8 +42,9 @@ struct RankOptionsText {
   int threads_per_rank = 0;  // 0: the cores shared out
   int deadline_seconds = 60;
   bool check_collectives = false;
-  std::string emulate_link;  // "5GB/s,20us"
-  ProgramContext context;    // the program's
+  std::string emulate_link;           // "5GB/s,20us"
+  ProgramContext context;             // the program's
+  const CLI::App* command = nullptr;  // that the options belong to
 
   Layout parsed_layout() const { return parse_layout(layout); }
   ElementType parsed_dtype() const { return parse_element_type(dtype); }

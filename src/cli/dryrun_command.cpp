@@ -169,6 +169,16 @@ json to_json(const RankReport& report) {
 
 std::vector<RankReport> run_ranks_asked_for(const DryRunArguments& arguments, const Job& job) {
   std::vector<RankReport> reports;
+  constexpr int kMostCompared = 1 << 20;
+  if (job.options.layout.world_size() > kMostCompared) {
+    if (arguments.all_distinct) {
+      throw UsageError(cat("[cli] --all-distinct compares every rank with every other; this world of ",
+                           with_commas(job.options.layout.world_size()),
+                           " is too large for it: choose one with --rank"));
+    }
+    const int rank = arguments.rank.value_or(0);
+    return {job.run(rank, {rank})};
+  }
   for (const std::vector<int>& alike : alike_ranks(job.table, job.options.layout, job.options.batch)) {
     const int rank = arguments.rank.value_or(alike.front());
     if (!std::binary_search(alike.begin(), alike.end(), rank)) continue;

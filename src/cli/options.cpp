@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/run_facts.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/layout/misfit.h"
@@ -27,6 +28,7 @@ void add_json_option(CLI::App& command, bool& json) {
 }
 
 void add_rank_options(CLI::App& command, RankOptionsText& options) {
+  options.command = &command;
   if (const auto* program = dynamic_cast<const ProgramApp*>(command.get_parent())) options.context = program->context;
   command.add_option("--layout", options.layout, "Axes and degrees, as \"data=4\" or \"data=2:zero1\"; none: one rank");
   command.add_option("--dtype", options.dtype, "Compute type: fp32, bf16 (with fp32 masters and sums) or fp64")
@@ -82,6 +84,7 @@ SessionOptions RankOptionsText::session(const Layout& parsed) const {
   if (!emulate_link.empty()) options.link = parse_link(emulate_link);
   if (context.variable) options.launch = read_launch(context.variable);
   if (options.launch) check_world(parsed, *options.launch);
+  if (options.launch) options.facts = run_facts(*command);
   const int ranks_here = options.launch ? options.launch->ranks_on_machine : options.num_ranks;
   if (threads_per_rank < 0) throw UsageError(cat("[cli] --threads-per-rank ", threads_per_rank, ": use at least 1"));
   options.threads_per_rank = threads_per_rank > 0 ? threads_per_rank : std::max(1, num_cores() / ranks_here);

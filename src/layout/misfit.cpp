@@ -64,6 +64,7 @@ std::string what_happens(const MisfitPrice& price, int degree) {
 
 std::vector<MisfitPrice> misfit_prices(const ParamTable& table, const Layout& layout) {
   const int degree = layout.mesh.size(Axis::Tensor);
+  check_divides(table.blocks(), layout);
   std::vector<MisfitPrice> prices;
   for (int block = 0; block < static_cast<int>(table.blocks().size()); ++block) {
     const BlockLayout& info = table.blocks()[block];

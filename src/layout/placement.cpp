@@ -162,6 +162,7 @@ std::vector<Axis> partial_axes(const Slab& common, const Layout& layout) {
 }
 
 Placement place(const ParamTable& table, const Layout& layout, int rank, Bytes bucket_bytes) {
+  check_divides(table.blocks(), layout);
   const int data_degree = layout.mesh.size(Axis::Data);
   const int data_index = layout.mesh.index(rank, Axis::Data);
   const int num_blocks = static_cast<int>(table.blocks().size());

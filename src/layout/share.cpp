@@ -21,9 +21,10 @@ std::string fitting_degrees(std::int64_t units, std::int64_t most) {
   return degrees.empty() ? last : cat(join(degrees, ", "), " or ", last);
 }
 
-[[noreturn]] void refuse(const BlockLayout& block, int degree) {
+/// `divisor`: degrees that divide it are fine.
+[[noreturn]] void refuse(const BlockLayout& block, int degree, std::int64_t divisor) {
   throw UsageError(cat("[layout] ", block.name, ": ", block.num_units, " ", unit_name(block.kind),
-                       " over tensor=", degree, " do not divide; use tensor=", fitting_degrees(block.num_units, degree),
+                       " over tensor=", degree, " do not divide; use tensor=", fitting_degrees(divisor, degree),
                        ", or say how to run it: tensor=", degree, ":replicate or tensor=", degree, ":pad"));
 }
 
@@ -35,6 +36,16 @@ std::int64_t BlockShare::rows_per_unit(const PanelLayout& panel) const {
   return rows;
 }
 
+void check_divides(std::span<const BlockLayout> blocks, const Layout& layout) {
+  const int degree = layout.mesh.size(Axis::Tensor);
+  if (layout.misfit != Misfit::Refuse) return;
+  std::int64_t divisor = 0;
+  for (const BlockLayout& block : blocks) divisor = std::gcd(divisor, block.num_units);
+  for (const BlockLayout& block : blocks) {
+    if (block.num_units % degree != 0) refuse(block, degree, divisor);
+  }
+}
+
 BlockShare share_of(const BlockLayout& block, const Layout& layout, int tensor_index) {
   const int degree = layout.mesh.size(Axis::Tensor);
   const std::int64_t units = block.num_units;
@@ -44,7 +55,7 @@ BlockShare share_of(const BlockLayout& block, const Layout& layout, int tensor_i
   if (units % degree == 0) return {.units = even(units / degree, tensor_index)};
   switch (layout.misfit) {
     case Misfit::Refuse:
-      refuse(block, degree);
+      refuse(block, degree, units);
     case Misfit::Replicate: {
       const auto shares = static_cast<int>(std::gcd(units, static_cast<std::int64_t>(degree)));
       const int replicas = degree / shares;

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <span>
 
 #include "octavo/parallel/row_reader.h"
@@ -46,6 +48,22 @@ bool replicas_agree(const ParamStore& store, Communicator& world) {
   return differing.item<std::int64_t>() == 0;
 }
 
+/// Lowers `quietest` to the entries of `gradients` over the largest of them.
+void add_quietest(const NamedTensors& gradients, NamedTensors& quietest) {
+  double largest = std::numeric_limits<double>::min();
+  for (const auto& values : gradients.values) {
+    for (const double value : values) largest = std::max(largest, std::abs(value));
+  }
+  const bool is_first = quietest.names.empty();
+  if (is_first) quietest = gradients;
+  for (std::size_t i = 0; i < gradients.values.size(); ++i) {
+    for (std::size_t j = 0; j < gradients.values[i].size(); ++j) {
+      const double share = std::abs(gradients.values[i][j]) / largest;
+      quietest.values[i][j] = is_first ? share : std::min(quietest.values[i][j], share);
+    }
+  }
+}
+
 std::vector<int> idle_ranks(const Layout& layout, const BatchSource& batches) {
   std::vector<int> idle;
   for (int rank = 0; rank < layout.world_size(); ++rank) {
@@ -79,6 +97,11 @@ TrainingRun run_training(const ModelSource& model, const BatchSource& batches, c
       if (step == options.num_steps) break;
       run.gradient_norms.push_back(report.gradient_norm);
       if (step == 0) collect(store, StoredValues::Gradients, world, run.gradients);
+      if (options.collect_quietest) {
+        NamedTensors gradients = empty_tensors(table);
+        collect(store, StoredValues::Gradients, world, gradients);
+        add_quietest(gradients, run.quietest);
+      }
       trainer.apply_update(report);
     }
     collect(store, StoredValues::Weights, world, run.weights);

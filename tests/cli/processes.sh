@@ -55,6 +55,21 @@ case $case_name in
     verify 3 verify "${model[@]}" --layout data=3
     verify 2 verify --reference tests/data/cases/qwen3 --layout tensor=2
     ;;
+  disagree)
+    # Sums of different sequences would be nonsense, tensors of different sizes a crash.
+    export MASTER_PORT=$((20000 + RANDOM % 12000))
+    pids=()
+    for rank in 0 1; do
+      RANK=$rank WORLD_SIZE=2 "$octavo" eval --model tests/data/cases/llama-gqa --data data/kjv-valid.txt \
+        --layout data=2 --seq-len 16 --sequences $((5 + rank)) >"$folder/$rank.out" 2>"$folder/$rank.err" &
+      pids[$rank]=$!
+    done
+    finish
+    for rank in 0 1; do
+      ((codes[rank] == 2)) || fail "rank $rank ended with exit code ${codes[$rank]}, not 2"
+      grep -q 'rank 0 has "sequences 5", rank 1 has "sequences 6"' "$folder/$rank.err" || fail "rank $rank does not say why"
+    done
+    ;;
   killed)
     start 3 train --model data/demo-config.json --data data/kjv-valid.txt --layout data=3 --steps 100000 \
       --seq-len 32 --out "$folder/model" --deadline 20

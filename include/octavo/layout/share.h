@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "octavo/layout/block_layout.h"
 #include "octavo/layout/interval.h"
@@ -34,8 +35,11 @@ struct BlockShare {
   std::int64_t rows_per_unit(const PanelLayout& panel) const;
 };
 
-/// The share of the rank at `tensor_index`. Throws UsageError under `refuse` if the axis does not divide the units,
-/// naming block, numbers, and the degrees that do.
+/// Throws UsageError under `refuse` for the first block whose units the tensor axis does not divide, naming block,
+/// numbers, and the degrees that every block allows.
+void check_divides(std::span<const BlockLayout> blocks, const Layout& layout);
+
+/// The share of the rank at `tensor_index`. Throws as check_divides() for this block alone.
 BlockShare share_of(const BlockLayout& block, const Layout& layout, int tensor_index);
 
 }  // namespace octavo

@@ -9,6 +9,7 @@ namespace octavo {
 /// layout might do, so nothing is proven in it.
 struct Tolerances {
   double loss, gradient;
+  double later;                     // of losses and norms after updates, which moved noise by the learning rate
   double noise;                     // of gradients, see compare_tensors(): four roundings of the compute type
   double weight_close, weight_far;  // absolute; 99.9% within close, all within far
 

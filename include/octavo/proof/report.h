@@ -41,10 +41,10 @@ ProofRow compare_tensors(const std::string& quantity, const NamedTensors& values
 
 /// Weights after Adam steps: 99.9% of all entries within `close`, and all within `far` (absolute). Two rows: the first
 /// Adam step moves an entry by the learning rate times the sign of what may be a rounding error. Where it surely is
-/// one, because the entry's first gradient is at most `noise` times the largest of all, only `far` counts; `gradients`
-/// are those of the expected run, or null to count every entry.
+/// one, because the entry's gradient in some step is at most `noise` times the largest of all, only `far` counts;
+/// `quietest` are these ratios, the smallest over the steps, or null to count every entry.
 std::vector<ProofRow> compare_adam_weights(const std::string& quantity, const NamedTensors& values,
                                            const NamedTensors& expected, double close, double far,
-                                           const NamedTensors* gradients = nullptr, double noise = 0);
+                                           const NamedTensors* quietest = nullptr, double noise = 0);
 
 }  // namespace octavo

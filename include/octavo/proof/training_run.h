@@ -17,9 +17,10 @@ struct TrainingRun {
   std::vector<double> losses;          // before each step, and after the last: num_steps + 1
   std::vector<double> gradient_norms;  // of each step
   NamedTensors gradients;              // of the first step, in checkpoint order
-  NamedTensors weights;                // after the last step
-  std::vector<int> idle_ranks;         // that had no sequence in a batch
-  bool replicas_agree = true;          // every rank ended with the same bits
+  NamedTensors quietest;        // on request: per entry the smallest over the steps of |gradient| / largest entry
+  NamedTensors weights;         // after the last step
+  std::vector<int> idle_ranks;  // that had no sequence in a batch
+  bool replicas_agree = true;   // every rank ended with the same bits
 };
 
 struct TrainingRunOptions {
@@ -28,6 +29,7 @@ struct TrainingRunOptions {
   TrainerConfig trainer;
   SessionOptions session;  // num_ranks is taken from the layout
   std::int64_t num_steps = 3;
+  bool collect_quietest = false;
 };
 
 /// Every step takes the batch of step 0 if `same_batch`, else its own. The numbers are collected on rank 0; where ranks

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "octavo/comm/emulated_world.h"
 #include "octavo/comm/launch.h"
@@ -29,6 +31,7 @@ struct SessionOptions {
   bool check_collectives = false;      // compare the ranks' calls before they run; rank threads always do
   LiveRecorders* recorders = nullptr;  // lists the ranks of this process while they run
   std::optional<LinkSpec> link = std::nullopt;  // what ranks say to each other takes as long as over this link
+  std::vector<std::string> facts = {};  // what all ranks must have been started with; processes compare them first
 
   /// Whether rank 0 runs in this process: the one that reports.
   bool has_rank_0() const { return !launch || launch->rank == 0; }
@@ -36,7 +39,8 @@ struct SessionOptions {
 
 /// Runs `body` on every rank: as threads of this process, or, under a launcher, on this process' own rank. Returns when
 /// all have returned. The first error of a rank ends the others and is thrown here (a process throws its own). Throws
-/// UsageError for fewer than one rank or thread, or if the launcher's world has not num_ranks.
+/// UsageError for fewer than one rank or thread, if the launcher's world has not num_ranks, or if the ranks' facts
+/// differ.
 void run_session(const SessionOptions& options, const std::function<void(RankSession&)>& body);
 
 }  // namespace octavo
