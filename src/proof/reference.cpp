@@ -69,42 +69,37 @@ std::vector<double> to_vector(const at::Tensor& tensor) {
 }
 
 /// Hidden states and logits by the names of the reference file. Every rank computes them; they are the same.
-NamedTensors forward_values(const ModelSource& model, const ReferenceBatch& batch, const TrainingRunOptions& options) {
+NamedTensors forward_in(RankSession& session, const ModelSource& model, const ReferenceBatch& batch,
+                        const TrainingRunOptions& options) {
   const ParamTable table(model.spec());
-  NamedTensors values;
-  SessionOptions session_options = options.session;
-  session_options.num_ranks = options.layout.world_size();
-  run_session(session_options, [&](RankSession& session) {
-    ParamStore store(table, place(table, options.layout, session.world.rank()), options.compute, at::kCPU, false);
-    store.load(model.rows());
-    RankGroups groups(session.world, options.layout, store.placement());
-    Decoder decoder(model.spec(), store, groups, options.trainer.stash);
-    TokenBatch tokens;
-    std::vector<std::int64_t> ids;
-    for (std::int64_t i = 0; i < batch.batch_size(); ++i) {
-      const Sequence sequence = batch.sequence(0, i);
-      ids.insert(ids.end(), sequence.tokens.begin(), sequence.tokens.end());
-      tokens.lengths.push_back(batch.sequence_length());
-    }
-    tokens.ids_N = at::empty({static_cast<std::int64_t>(ids.size())}, at::kLong);
-    std::copy(ids.begin(), ids.end(), tokens.ids_N.data_ptr<std::int64_t>());
-    NamedTensors own;
-    const auto add = [&](const std::string& name, const at::Tensor& value) {
-      own.names.push_back(name);
-      own.values.push_back(to_vector(value));
-    };
-    at::Tensor before;
-    const at::Tensor hidden = decoder.hidden(tokens, [&](int block, const at::Tensor& x) {
-      if (block == 0) add("hidden.embed", x);
-      if (block % 2 == 1) add(cat("mixer.", block / 2), x - before);
-      if (block > 0 && block % 2 == 0) add(cat("hidden.", block / 2 - 1), x);
-      before = x;
-    });
-    add("hidden.final", hidden);
-    add("logits", decoder.logits(hidden));
-    if (session.world.rank() == 0) values = std::move(own);
+  ParamStore store(table, place(table, options.layout, session.world.rank()), options.compute, at::kCPU, false);
+  store.load(model.rows());
+  RankGroups groups(session.world, options.layout, store.placement());
+  Decoder decoder(model.spec(), store, groups, options.trainer.stash);
+  TokenBatch tokens;
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < batch.batch_size(); ++i) {
+    const Sequence sequence = batch.sequence(0, i);
+    ids.insert(ids.end(), sequence.tokens.begin(), sequence.tokens.end());
+    tokens.lengths.push_back(batch.sequence_length());
+  }
+  tokens.ids_N = at::empty({static_cast<std::int64_t>(ids.size())}, at::kLong);
+  std::copy(ids.begin(), ids.end(), tokens.ids_N.data_ptr<std::int64_t>());
+  NamedTensors own;
+  const auto add = [&](const std::string& name, const at::Tensor& value) {
+    own.names.push_back(name);
+    own.values.push_back(to_vector(value));
+  };
+  at::Tensor before;
+  const at::Tensor hidden = decoder.hidden(tokens, [&](int block, const at::Tensor& x) {
+    if (block == 0) add("hidden.embed", x);
+    if (block % 2 == 1) add(cat("mixer.", block / 2), x - before);
+    if (block > 0 && block % 2 == 0) add(cat("hidden.", block / 2 - 1), x);
+    before = x;
   });
-  return values;
+  add("hidden.final", hidden);
+  add("logits", decoder.logits(hidden));
+  return own;
 }
 
 NamedTensors read_like(const SafetensorsFile& file, const NamedTensors& like, const std::string& prefix) {
@@ -160,13 +155,22 @@ ProofReport compare_with_reference(const std::filesystem::path& folder, const Tr
   const ModelSource model(folder, 0);
   ProofReport report;
 
-  const NamedTensors forward = forward_values(model, batch, options);
   TrainingRunOptions training = options;
   training.num_steps = 3;
   training.trainer.adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
   training.trainer.schedule = {.peak = 1e-3, .floor = 1e-3, .warmup_steps = 0, .total_steps = 0};
   training.trainer.clip_norm = 1.0;
-  const TrainingRun run = run_training(model, batch, training, /*same_batch=*/true);
+  NamedTensors forward;
+  TrainingRun run;
+  SessionOptions session_options = options.session;
+  session_options.num_ranks = options.layout.world_size();
+  run_session(session_options, [&](RankSession& session) {
+    NamedTensors values = forward_in(session, model, batch, options);
+    TrainingRun trained = train_in(session, model, batch, training, /*same_batch=*/true);
+    if (session.world.rank() != 0) return;
+    forward = std::move(values);
+    run = std::move(trained);
+  });
   if (!options.session.has_rank_0()) return report;
   report.rows.push_back(
       compare_tensors("hidden states and logits", forward, read_like(file, forward, ""), kHiddenLimit, false));

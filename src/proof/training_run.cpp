@@ -75,40 +75,46 @@ std::vector<int> idle_ranks(const Layout& layout, const BatchSource& batches) {
 
 }  // namespace
 
+TrainingRun train_in(RankSession& session, const ModelSource& model, const BatchSource& batches,
+                     const TrainingRunOptions& options, bool same_batch) {
+  const ParamTable table(model.spec());
+  const int rank = session.world.rank();
+  ParamStore store(table, place(table, options.layout, rank), options.compute, at::kCPU, /*for_training=*/true);
+  store.load(model.rows());
+  Trainer trainer(model.spec(), options.layout, session.world, store, options.trainer);
+  Communicator& world = *trainer.groups().world;
+  TrainingRun run;
+  run.gradients = run.weights = empty_tensors(table);
+  for (std::int64_t step = 0; step <= options.num_steps; ++step) {
+    StepReport report = trainer.compute_gradients(batches, same_batch ? 0 : step);
+    report.step = step;
+    report.learning_rate = options.trainer.schedule.learning_rate(step);
+    run.losses.push_back(report.loss);
+    if (step == options.num_steps) break;
+    run.gradient_norms.push_back(report.gradient_norm);
+    if (step == 0) collect(store, StoredValues::Gradients, world, run.gradients);
+    if (options.collect_quietest) {
+      NamedTensors gradients = empty_tensors(table);
+      collect(store, StoredValues::Gradients, world, gradients);
+      add_quietest(gradients, run.quietest);
+    }
+    trainer.apply_update(report);
+  }
+  collect(store, StoredValues::Weights, world, run.weights);
+  run.replicas_agree = replicas_agree(store, world);
+  run.idle_ranks = idle_ranks(options.layout, batches);
+  return run;
+}
+
 TrainingRun run_training(const ModelSource& model, const BatchSource& batches, const TrainingRunOptions& options,
                          bool same_batch) {
-  const ParamTable table(model.spec());
   TrainingRun result;
   SessionOptions session_options = options.session;
   session_options.num_ranks = options.layout.world_size();
   run_session(session_options, [&](RankSession& session) {
-    const int rank = session.world.rank();
-    ParamStore store(table, place(table, options.layout, rank), options.compute, at::kCPU, /*for_training=*/true);
-    store.load(model.rows());
-    Trainer trainer(model.spec(), options.layout, session.world, store, options.trainer);
-    Communicator& world = *trainer.groups().world;
-    TrainingRun run;
-    run.gradients = run.weights = empty_tensors(table);
-    for (std::int64_t step = 0; step <= options.num_steps; ++step) {
-      StepReport report = trainer.compute_gradients(batches, same_batch ? 0 : step);
-      report.step = step;
-      report.learning_rate = options.trainer.schedule.learning_rate(step);
-      run.losses.push_back(report.loss);
-      if (step == options.num_steps) break;
-      run.gradient_norms.push_back(report.gradient_norm);
-      if (step == 0) collect(store, StoredValues::Gradients, world, run.gradients);
-      if (options.collect_quietest) {
-        NamedTensors gradients = empty_tensors(table);
-        collect(store, StoredValues::Gradients, world, gradients);
-        add_quietest(gradients, run.quietest);
-      }
-      trainer.apply_update(report);
-    }
-    collect(store, StoredValues::Weights, world, run.weights);
-    run.replicas_agree = replicas_agree(store, world);
-    if (rank == 0) result = std::move(run);
+    TrainingRun run = train_in(session, model, batches, options, same_batch);
+    if (session.world.rank() == 0) result = std::move(run);
   });
-  result.idle_ranks = idle_ranks(options.layout, batches);
   return result;
 }
 

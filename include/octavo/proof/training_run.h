@@ -37,4 +37,8 @@ struct TrainingRunOptions {
 TrainingRun run_training(const ModelSource& model, const BatchSource& batches, const TrainingRunOptions& options,
                          bool same_batch);
 
+/// The same within a session, for one rank: rank 0 gets the numbers. Collective.
+TrainingRun train_in(RankSession& session, const ModelSource& model, const BatchSource& batches,
+                     const TrainingRunOptions& options, bool same_batch);
+
 }  // namespace octavo

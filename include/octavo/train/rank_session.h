@@ -38,9 +38,9 @@ struct SessionOptions {
 };
 
 /// Runs `body` on every rank: as threads of this process, or, under a launcher, on this process' own rank. Returns when
-/// all have returned. The first error of a rank ends the others and is thrown here (a process throws its own). Throws
-/// UsageError for fewer than one rank or thread, if the launcher's world has not num_ranks, or if the ranks' facts
-/// differ.
+/// all have returned. A launcher's ranks meet once: a process runs one session of them. The first error of a rank ends
+/// the others and is thrown here (a process throws its own). Throws UsageError for fewer than one rank or thread, if
+/// the launcher's world has not num_ranks, or if the ranks' facts differ.
 void run_session(const SessionOptions& options, const std::function<void(RankSession&)>& body);
 
 }  // namespace octavo
