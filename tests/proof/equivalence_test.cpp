@@ -192,6 +192,22 @@ TEST_CASE("the full matrix of layouts, batches, stash policies and models" *
   }
 }
 
+TEST_CASE("the full matrix of tensor and folded layouts" * doctest::skip(std::getenv("OCTAVO_PROOF") == nullptr)) {
+  for (const char* data : {"", "data=2 ", "data=3:zero1 "}) {
+    for (const char* stash : {"keep", "recompute", "attention", "qkv,gate_up"}) {
+      for (const int degree : {2, 3, 4, 5, 6, 8}) {
+        for (const char* form : {"tensor=#:replicate", "tensor=#:pad", "tensor=#:scatter:replicate",
+                                 "tensor=#:scatter:pad", "fold=#:weights", "fold=#:weights:contiguous"}) {
+          std::string layout = std::string(data) + form;
+          layout.replace(layout.find('#'), 1, cat(degree));
+          check_proof(config_text("llama", 6, 2, false), layout, ElementType::Float64, stash, 3, 2);
+          check_proof(config_text("qwen3", 4, 1, true, 61, 37), layout, ElementType::Float64, stash, 2, 1, 7);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("a proof in bfloat16 is refused") {
   CHECK_THROWS_AS(Tolerances::of(ElementType::BFloat16, 1e-3), UsageError);
 }
