@@ -4,70 +4,31 @@
 
 #include <algorithm>
 
-#include "octavo/ops/accumulate.h"
-#include "octavo/ops/embedding.h"
-#include "octavo/ops/matmul.h"
+#include "parallel/store_trip.h"
 
 namespace octavo {
 namespace {
 
-class LocalTrip final : public WeightTrip {
+class LocalTrip final : public StoreTrip {
  public:
-  LocalTrip(ParamStore& store, int block, int num_steps) : store_(store), block_(block), num_steps_(num_steps) {}
+  LocalTrip(ParamStore& store, int block, int num_steps) : StoreTrip(store, block), num_steps_(num_steps) {}
 
   int num_steps() const override { return num_steps_; }
   void step_done(int) override {}
   void finish() override {}
+  at::Tensor panel(int step, int panel) override { return step_rows(store().weight(slab(panel)), step, panel); }
 
-  UnitRange units(int step) const override {
-    const Interval part = part_of(step), own = share().units;
-    const std::int64_t begin = std::min(own.end, own.begin + part.begin);
-    const std::int64_t end = std::min(own.end, own.begin + part.end);
-    return {begin, end, part.size() - (end - begin)};
-  }
-
-  bool counts() const override { return share().counts(); }
-
-  at::Tensor panel(int step, int panel) override { return rows_of(store_.weight(slab(panel)), step, panel); }
-  at::Tensor common(int common) override { return store_.weight(common_slab(common)).select(0, 0); }
-
-  void add_product(int step, int panel, const at::Tensor& a, const at::Tensor& b) override {
-    at::Tensor gradient = rows_of(store_.gradient(slab(panel)), step, panel);
-    if (gradient.scalar_type() == a.scalar_type()) {
-      ops::addmm_(gradient, a.t(), b);
-    } else {  // libtorch has no product of bfloat16 factors that adds into float32
-      ops::accumulate_(gradient, ops::mm(a.t(), b));
-    }
-  }
-
-  at::Tensor look_up(int step, int panel_index, const at::Tensor& ids) override {
-    return ops::embedding_forward(ids, panel(step, panel_index), units(step).begin, layout().num_units);
-  }
-  void add_rows(int step, int panel, const at::Tensor& ids, const at::Tensor& dx) override {
-    ops::embedding_backward_(rows_of(store_.gradient(slab(panel)), step, panel), ids, dx, units(step).begin);
-  }
-
-  void add_common(int common, const at::Tensor& gradient) override {
-    if (layout().commons[common].in_units && !counts()) return;
-    ops::accumulate_(store_.gradient(common_slab(common)).select(0, 0), gradient);
-  }
+ protected:
+  Interval part_of(int step) const override { return even_part(share().computed_units(), num_steps_, step); }
+  at::Tensor gradient(int step, int panel) override { return step_rows(store().gradient(slab(panel)), step, panel); }
 
  private:
-  const BlockLayout& layout() const { return store_.table().blocks()[block_]; }
-  const BlockShare& share() const { return store_.placement().shares[block_]; }
-  /// Of the units computed here.
-  Interval part_of(int step) const { return even_part(share().computed_units(), num_steps_, step); }
-  int slab(int panel) const { return store_.table().panel_slab(block_, panel); }
-  int common_slab(int common) const { return store_.table().common_slab(block_, common); }
-
-  at::Tensor rows_of(const at::Tensor& whole, int step, int panel) const {
-    const std::int64_t rows_per_unit = share().rows_per_unit(layout().panels[panel]);
-    const Interval part = part_of(step);
-    return whole.narrow(0, part.begin * rows_per_unit, part.size() * rows_per_unit);
+  at::Tensor step_rows(const at::Tensor& whole, int step, int panel) const {
+    const Interval rows = rows_of(step, panel);
+    return whole.narrow(0, rows.begin, rows.size());
   }
 
-  ParamStore& store_;
-  int block_, num_steps_;
+  int num_steps_;
 };
 
 class LocalFlow final : public Flow {

@@ -2,9 +2,10 @@
 
 #include <ATen/ATen.h>
 
-#include <optional>
+#include <utility>
+#include <vector>
 
-#include "octavo/memory/account.h"
+#include "parallel/position_tables.h"
 
 namespace octavo {
 namespace {
@@ -23,52 +24,44 @@ class LocalKeyValues final : public KeyValueExchange {
   at::Tensor k_, v_;
 };
 
+std::vector<ops::AttentionPiece> causal_pieces(const std::vector<std::int64_t>& lengths) {
+  std::vector<ops::AttentionPiece> pieces;
+  std::int64_t begin = 0;
+  for (const std::int64_t length : lengths) {
+    pieces.push_back({begin, length, begin, length, /*causal=*/true});
+    begin += length;
+  }
+  return pieces;
+}
+
+PositionTables tables_of(const std::vector<ops::AttentionPiece>& sequences, const at::TensorOptions& options) {
+  std::vector<PositionRun> runs;
+  std::int64_t num_tokens = 0;
+  for (const ops::AttentionPiece& piece : sequences) {
+    runs.push_back({piece.q_begin, 0, piece.q_len});
+    num_tokens += piece.q_len;
+  }
+  return {num_tokens, std::move(runs), options};
+}
+
 class LocalSequence final : public SequenceContext {
  public:
-  LocalSequence(const std::vector<std::int64_t>& lengths, const at::TensorOptions& options) : options_(options) {
-    for (const std::int64_t length : lengths) {
-      pieces_.push_back({num_tokens_, length, num_tokens_, length, /*causal=*/true});
-      num_tokens_ += length;
-    }
-  }
+  LocalSequence(const std::vector<std::int64_t>& lengths, const at::TensorOptions& options)
+      : pieces_(causal_pieces(lengths)), tables_(tables_of(pieces_, options)) {}
 
   at::Tensor cut(const at::Tensor& values, std::int64_t) const override { return values; }
   at::Tensor whole(const at::Tensor& x) override { return x; }
-
   const ops::RopeTable& rope(const RopeSpec& spec, std::int64_t head_dim) override {
-    // Layers share their rotary embedding in all models so far, so one table is at hand at a time.
-    if (!table_ || table_->spec != spec || table_->head_dim != head_dim) {
-      const CategoryScope scope(MemoryCategory::Activations);
-      table_ = {spec, head_dim, ops::rope_table(spec, head_dim, positions(), options_.dtype().toScalarType())};
-    }
-    return table_->table;
+    return tables_.rope(spec, head_dim);
   }
-
   std::unique_ptr<KeyValueExchange> exchange(const at::Tensor& k, const at::Tensor& v) override {
     return std::make_unique<LocalKeyValues>(k, v);
   }
   const std::vector<ops::AttentionPiece>& pieces() const override { return pieces_; }
 
  private:
-  struct NamedTable {
-    RopeSpec spec;
-    std::int64_t head_dim;
-    ops::RopeTable table;
-  };
-
-  at::Tensor positions() const {
-    at::Tensor positions = at::empty({num_tokens_}, options_.dtype(at::kLong));
-    if (positions.is_meta()) return positions;
-    for (const ops::AttentionPiece& piece : pieces_) {
-      for (std::int64_t t = 0; t < piece.q_len; ++t) positions.data_ptr<std::int64_t>()[piece.q_begin + t] = t;
-    }
-    return positions;
-  }
-
-  at::TensorOptions options_;
-  std::int64_t num_tokens_ = 0;
   std::vector<ops::AttentionPiece> pieces_;
-  std::optional<NamedTable> table_;
+  PositionTables tables_;
 };
 
 }  // namespace

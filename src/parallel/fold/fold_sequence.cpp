@@ -2,10 +2,9 @@
 
 #include <ATen/ATen.h>
 
-#include <optional>
-
 #include "octavo/memory/account.h"
 #include "parallel/fold/token_map.h"
+#include "parallel/position_tables.h"
 
 namespace octavo {
 namespace {
@@ -64,7 +63,9 @@ class FoldSequence final : public SequenceContext {
  public:
   FoldSequence(Communicator& fold, TokenOrder order, const std::vector<std::int64_t>& lengths,
                const at::TensorOptions& options)
-      : fold_(fold), map_({order, fold.size()}, lengths), options_(options) {
+      : fold_(fold),
+        map_({order, fold.size()}, lengths),
+        tables_(map_.num_held(), positions(map_, fold.index()), options) {
     for (const ChunkPlace& chunk : map_.chunks()) {
       if (chunk.owner != fold.index() || chunk.size == 0) continue;
       pieces_.push_back({chunk.here, chunk.size, chunk.sequence_there, chunk.begin + chunk.size, /*causal=*/true});
@@ -92,12 +93,7 @@ class FoldSequence final : public SequenceContext {
   }
 
   const ops::RopeTable& rope(const RopeSpec& spec, std::int64_t head_dim) override {
-    // Layers share their rotary embedding in all models so far, so one table is at hand at a time.
-    if (!table_ || table_->spec != spec || table_->head_dim != head_dim) {
-      const CategoryScope scope(MemoryCategory::Activations);
-      table_ = {spec, head_dim, ops::rope_table(spec, head_dim, positions(), options_.dtype().toScalarType())};
-    }
-    return table_->table;
+    return tables_.rope(spec, head_dim);
   }
 
   std::unique_ptr<KeyValueExchange> exchange(const at::Tensor& k, const at::Tensor& v) override {
@@ -107,28 +103,18 @@ class FoldSequence final : public SequenceContext {
   const std::vector<ops::AttentionPiece>& pieces() const override { return pieces_; }
 
  private:
-  struct NamedTable {
-    RopeSpec spec;
-    std::int64_t head_dim;
-    ops::RopeTable table;
-  };
-
-  at::Tensor positions() const {
-    at::Tensor positions = at::empty({map_.num_held()}, options_.dtype(at::kLong));
-    if (positions.is_meta()) return positions;
-    for (const ChunkPlace& chunk : map_.chunks()) {
-      if (chunk.owner != fold_.index()) continue;
-      for (std::int64_t t = 0; t < chunk.size; ++t)
-        positions.data_ptr<std::int64_t>()[chunk.here + t] = chunk.begin + t;
+  static std::vector<PositionRun> positions(const TokenMap& map, int index) {
+    std::vector<PositionRun> runs;
+    for (const ChunkPlace& chunk : map.chunks()) {
+      if (chunk.owner == index) runs.push_back({chunk.here, chunk.begin, chunk.size});
     }
-    return positions;
+    return runs;
   }
 
   Communicator& fold_;
   const TokenMap map_;
-  at::TensorOptions options_;
+  PositionTables tables_;
   std::vector<ops::AttentionPiece> pieces_;
-  std::optional<NamedTable> table_;
 };
 
 }  // namespace
