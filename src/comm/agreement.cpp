@@ -1,8 +1,6 @@
 #include "octavo/comm/agreement.h"
 
-#include <ATen/ATen.h>
-
-#include <cstring>
+#include <algorithm>
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
@@ -28,23 +26,11 @@ std::string first_difference(const std::vector<std::string>& lists) {
   return "";
 }
 
-/// `text` of index 0 on every rank.
-std::string spread(Communicator& ranks, const std::string& text) {
-  constexpr std::size_t kWord = sizeof(std::int64_t);
-  const at::Tensor size = at::full({1}, static_cast<std::int64_t>(text.size()), at::kLong);
-  ranks.broadcast(size, 0, Purpose::Control).wait();
-  const auto num_bytes = static_cast<std::size_t>(size.item<std::int64_t>());
-  const at::Tensor words = at::zeros({static_cast<std::int64_t>((num_bytes + kWord - 1) / kWord)}, at::kLong);
-  if (ranks.index() == 0 && num_bytes > 0) std::memcpy(words.mutable_data_ptr(), text.data(), num_bytes);
-  ranks.broadcast(words, 0, Purpose::Control).wait();
-  return {static_cast<const char*>(words.const_data_ptr()), num_bytes};
-}
-
 }  // namespace
 
 void require_agreement(Communicator& ranks, const std::vector<std::string>& facts) {
   const std::vector<std::string> lists = gather_bytes(ranks, join(facts, "\n"), 0);
-  const std::string verdict = spread(ranks, lists.empty() ? "" : first_difference(lists));
+  const std::string verdict = broadcast_bytes(ranks, lists.empty() ? "" : first_difference(lists));
   if (!verdict.empty()) throw UsageError(verdict);
 }
 

@@ -46,4 +46,13 @@ std::vector<std::string> gather_bytes(Communicator& group, const std::string& ow
   return all;
 }
 
+std::string broadcast_bytes(Communicator& group, const std::string& text) {
+  const at::Tensor size = at::full({1}, static_cast<std::int64_t>(text.size()), at::kLong);
+  group.broadcast(size, 0, Purpose::Control).wait();
+  const auto num_bytes = size.item<std::int64_t>();
+  const at::Tensor words = group.index() == 0 ? to_words(text) : at::empty({num_words(num_bytes)}, at::kLong);
+  group.broadcast(words, 0, Purpose::Control).wait();
+  return {static_cast<const char*>(words.const_data_ptr()), static_cast<std::size_t>(num_bytes)};
+}
+
 }  // namespace octavo

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "octavo/base/error.h"
+#include "octavo/base/random.h"
 #include "octavo/base/text.h"
 
 namespace octavo {
@@ -59,10 +60,8 @@ void read_place(const Variables& variables, const std::string& rank, const std::
 
 /// The same port on all ranks of a job, another for most other jobs: below the ports that systems give out themselves.
 int port_of(const std::string& job) {
-  std::uint32_t hash = 2166136261u;  // FNV-1a
-  for (const char c : job) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
   constexpr int kFirst = 20000, kNumPorts = 12000;
-  return kFirst + static_cast<int>(hash % kNumPorts);
+  return kFirst + static_cast<int>(hash_key(0, job) % kNumPorts);
 }
 
 void read_master(const Variables& variables, Launch& launch) {

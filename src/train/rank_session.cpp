@@ -1,7 +1,5 @@
 #include "octavo/train/rank_session.h"
 
-#include <numeric>
-
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/comm/agreement.h"
@@ -9,23 +7,15 @@
 #include "octavo/comm/run_ranks.h"
 
 namespace octavo {
-namespace {
-
-/// All ranks, whatever their layouts say.
-RankGroup everyone(const World& world) {
-  RankGroup group{"world", std::vector<int>(world.size()), "all ranks together"};
-  std::iota(group.ranks.begin(), group.ranks.end(), 0);
-  return group;
-}
-
-}  // namespace
-
 void run_session(const SessionOptions& options, const std::function<void(RankSession&)>& body) {
   install_tracking_allocator();
   const auto with_account = [&](World& world) {
     const AccountHandle account = MemoryAccount::create(options.memory_limit);
     const ChargeTo charge(account.get());
-    if (options.launch) require_agreement(*world.split(everyone(world)), options.facts);
+    if (options.launch) {
+      // All ranks, whatever their layouts say.
+      require_agreement(*world.split(DeviceMesh({{Axis::Data, world.size()}}), kAllAxes), options.facts);
+    }
     const std::unique_ptr<World> slower = options.link ? make_emulated_world(world, *options.link) : nullptr;
     RankSession session{slower ? *slower : world, *account};
     body(session);

@@ -227,12 +227,11 @@ void GlooGroup::throw_failure(const GlooOperation& operation) {
 }
 
 std::string GlooGroup::operation_name(const GlooOperation& operation) const {
-  const RawCall& call = operation.call;
-  std::string text = cat(collective_name(call.kind), " #", operation.number, " over ", name_);
-  if (call.kind == Collective::Send) text += cat(" to rank ", ranks_[call.peer]);
-  if (call.kind == Collective::Receive) text += cat(" from rank ", ranks_[call.peer]);
-  if (operation.step) text += cat(" at step ", *operation.step);
-  return text;
+  return call_name({.call = operation.call,
+                    .number = operation.number,
+                    .group = name_,
+                    .peer = ranks_[operation.call.peer],
+                    .step = operation.step});
 }
 
 }  // namespace octavo

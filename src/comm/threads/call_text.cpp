@@ -17,6 +17,14 @@ std::string call_text(const RawCall& call, std::span<const int> ranks) {
   return text;
 }
 
+std::string call_name(const CallName& name) {
+  std::string text = cat(collective_name(name.call.kind), " #", name.number, " over ", name.group);
+  if (name.call.kind == Collective::Send) text += cat(" to rank ", name.peer);
+  if (name.call.kind == Collective::Receive) text += cat(" from rank ", name.peer);
+  if (name.step) text += cat(" at step ", *name.step);
+  return text;
+}
+
 bool calls_match(const RawCall& a, const RawCall& b) {
   if (a.purpose != b.purpose || a.type != b.type || a.count != b.count) return false;
   return is_point_to_point(a.kind) || (a.kind == b.kind && a.peer == b.peer);

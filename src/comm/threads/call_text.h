@@ -1,6 +1,7 @@
 // A call in words, and whether two ranks' calls belong together.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -11,6 +12,17 @@ namespace octavo {
 /// "all_reduce of 1000 float32 for gradients", "broadcast of 8 int64 for weights with root 3". `ranks`: numbers in the
 /// world of the group's members, by index.
 std::string call_text(const RawCall& call, std::span<const int> ranks);
+
+/// Which call of which group.
+struct CallName {
+  const RawCall& call;
+  std::uint64_t number;
+  const std::string& group;
+  int peer;  // in the world: the other end of a send or recv
+  std::optional<std::int64_t> step;
+};
+/// "all_reduce #5 over data at step 3", "send #2 over pipeline to rank 3".
+std::string call_name(const CallName& name);
 
 /// Whether the calls are of one operation. A send fits a receive.
 bool calls_match(const RawCall& a, const RawCall& b);

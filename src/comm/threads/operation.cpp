@@ -100,12 +100,13 @@ std::vector<int> missing_ranks(const Operation& operation) {
 }
 
 std::string operation_name(const Operation& operation) {
-  std::string text =
-      cat(collective_name(operation.call.kind), " #", operation.number, " over ", operation.group->name());
-  if (operation.call.kind == Collective::Send) text += cat(" to rank ", world_rank(operation, 1));
-  if (operation.call.kind == Collective::Receive) text += cat(" from rank ", world_rank(operation, 0));
-  if (operation.step) text += cat(" at step ", *operation.step);
-  return text;
+  const bool receives = operation.call.kind == Collective::Receive;
+  const int other = is_point_to_point(operation.call.kind) ? world_rank(operation, receives ? 0 : 1) : 0;
+  return call_name({.call = operation.call,
+                    .number = operation.number,
+                    .group = operation.group->name(),
+                    .peer = other,
+                    .step = operation.step});
 }
 
 }  // namespace octavo
