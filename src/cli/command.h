@@ -51,12 +51,13 @@ struct RankOptionsText {
   /// With the launcher's world, if there is one. Throws UsageError for a limit that is no size, fewer than 1 thread or
   /// second, or a layout that has not as many ranks as the launcher started.
   SessionOptions session(const Layout& parsed) const;
-  /// A line that says that ranks share cores; empty if they do not.
-  std::string oversubscription(const Layout& parsed) const;
 };
 /// `command` must be a subcommand of a ProgramApp.
 void add_rank_options(CLI::App& command, RankOptionsText& options);
 void add_json_option(CLI::App& command, bool& json);
+
+/// A line that says that ranks share cores; empty if they do not.
+std::string oversubscription(const SessionOptions& session);
 
 /// What the tensor axis does not divide, what the layout does about it, and the price: a line each. Throws UsageError
 /// where the layout refuses.

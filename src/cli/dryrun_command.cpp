@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cli/command.h"
+#include "cli/report_json.h"
 #include "cli/table.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
@@ -126,29 +127,16 @@ std::string to_text(const RankReport& report) {
 }
 
 json to_json(const MemorySnapshot& memory) {
-  json categories = json::object();
-  for (int c = 0; c < kNumMemoryCategories; ++c) {
-    categories[std::string(memory_category_name(static_cast<MemoryCategory>(c)))] = memory.by_category[c];
-  }
-  return {{"total", memory.total}, {"by_category", categories}};
-}
-
-json to_json(const std::vector<LedgerRow>& rows) {
-  json list = json::array();
-  for (const LedgerRow& row : rows) {
-    list.push_back({{"group", row.group},
-                    {"purpose", purpose_name(row.purpose)},
-                    {"kind", collective_name(row.kind)},
-                    {"count", row.count},
-                    {"logical_bytes", row.logical},
-                    {"copied_bytes", row.copied}});
-  }
-  return list;
+  return {{"total", memory.total}, {"by_category", categories_json(memory)}};
 }
 
 json to_json(const RankReport& report) {
-  json predicted = to_json(report.predicted);
-  for (json& row : predicted) row.erase("copied_bytes");
+  json predicted = json::array(), moved = json::array();
+  for (const LedgerRow& row : report.predicted) predicted.push_back(traffic_json(row));
+  for (const LedgerRow& row : report.run.ledger) {
+    moved.push_back(traffic_json(row));
+    moved.back()["copied_bytes"] = row.copied;
+  }
   const ExecutedFlops& flops = report.run.flops;
   return {{"rank", report.rank},
           {"alike", report.alike},
@@ -160,7 +148,7 @@ json to_json(const RankReport& report) {
             {"attention", flops.attention},
             {"attention_masked", flops.attention_masked},
             {"model", report.model_flops}}},
-          {"moved", to_json(report.run.ledger)},
+          {"moved", moved},
           {"predicted", predicted},
           {"as_predicted", report.differences.empty()},
           {"differences", report.differences},

@@ -100,8 +100,7 @@ SessionOptions RankOptionsText::session(const Layout& parsed) const {
   return options;
 }
 
-std::string RankOptionsText::oversubscription(const Layout& parsed) const {
-  const SessionOptions options = session(parsed);
+std::string oversubscription(const SessionOptions& options) {
   const int ranks = options.launch ? options.launch->ranks_on_machine : options.num_ranks;
   if (ranks * options.threads_per_rank <= num_cores()) return "";
   return cat(ranks, ranks == 1 ? " rank" : " ranks", " x ", options.threads_per_rank, " threads share ", num_cores(),

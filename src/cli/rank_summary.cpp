@@ -1,6 +1,5 @@
 #include "cli/rank_summary.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace octavo::cli {
@@ -41,23 +40,7 @@ RankSummary rank_summary_from(const std::string& bytes) {
 
 std::vector<LedgerRow> mean_ledger(const std::vector<RankSummary>& ranks) {
   std::vector<LedgerRow> sum;
-  for (const RankSummary& rank : ranks) {
-    for (const LedgerRow& row : rank.moved) {
-      const auto same = [&](const LedgerRow& other) {
-        return other.group == row.group && other.purpose == row.purpose && other.kind == row.kind;
-      };
-      const auto found = std::find_if(sum.begin(), sum.end(), same);
-      if (found == sum.end()) {
-        sum.push_back(row);
-        continue;
-      }
-      found->count += row.count;
-      found->logical += row.logical;
-      found->copied += row.copied;
-      found->waited += row.waited;
-      found->skew += row.skew;
-    }
-  }
+  for (const RankSummary& rank : ranks) add_rows(sum, rank.moved);
   const auto num_ranks = static_cast<std::int64_t>(ranks.size());
   for (LedgerRow& row : sum) {
     row.count /= num_ranks;

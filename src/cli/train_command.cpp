@@ -150,11 +150,11 @@ std::vector<LedgerRow> predicted_ledger(const TrainJob& job, const ParamTable& t
   for (int rank = 0; rank < job.layout.world_size(); ++rank) {
     std::vector<LedgerRow>& moved = ranks[rank].moved;
     const StepShape step{job.batch, job.sequence_length, job.trainer.micro_batch, job.dtype};
-    add_traffic(moved, predict_step_traffic(table, job.layout, step, rank), job.arguments.steps);
+    add_rows(moved, predict_step_traffic(table, job.layout, step, rank), job.arguments.steps);
     if (!job.valid) continue;
     const StepShape validation{job.valid->batch_size(), job.sequence_length, job.trainer.micro_batch, job.dtype};
-    add_traffic(moved, predict_evaluation_traffic(table, job.layout, validation, rank, 1),
-                static_cast<std::int64_t>(num_validations));
+    add_rows(moved, predict_evaluation_traffic(table, job.layout, validation, rank, 1),
+             static_cast<std::int64_t>(num_validations));
   }
   return mean_ledger(ranks);
 }
@@ -180,7 +180,7 @@ int run_train(const TrainArguments& arguments) {
               << (summary.layout.empty() ? "" : " (" + summary.layout + ")") << ", " << summary.dtype << ", "
               << job.arguments.steps << " steps of " << job.batch << " x " << job.sequence_length << " tokens, stash "
               << summary.stash << std::endl;
-    const std::string shared = arguments.ranks.oversubscription(job.layout);
+    const std::string shared = oversubscription(job.session);
     if (!shared.empty()) std::cout << "note: " << shared << std::endl;
     for (const std::string& note : misfits) std::cout << "note: " << note << std::endl;
     if (job.tokens.vocab_size() == 256 && job.model.has_weights()) {

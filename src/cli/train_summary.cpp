@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/report_json.h"
 #include "cli/table.h"
 #include "octavo/base/text.h"
 
@@ -87,24 +88,15 @@ std::string TrainSummary::to_json() const {
     out_json["validation"].push_back({{"after_step", step}, {"loss", loss}});
   out_json["traffic_as_predicted"] = traffic_differences(predicted, mean_ledger(ranks)).empty();
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    json by_category = json::object();
-    for (int c = 0; c < kNumMemoryCategories; ++c) {
-      by_category[std::string(memory_category_name(static_cast<MemoryCategory>(c)))] = ranks[rank].peak.by_category[c];
-    }
     json moved = json::array();
     for (const LedgerRow& row : ranks[rank].moved) {
-      moved.push_back({{"group", row.group},
-                       {"purpose", purpose_name(row.purpose)},
-                       {"kind", collective_name(row.kind)},
-                       {"count", row.count},
-                       {"logical_bytes", row.logical},
-                       {"copied_bytes", row.copied},
-                       {"waited_seconds", row.waited},
-                       {"skew_seconds", row.skew}});
+      json booked = traffic_json(row);
+      booked.update({{"copied_bytes", row.copied}, {"waited_seconds", row.waited}, {"skew_seconds", row.skew}});
+      moved.push_back(booked);
     }
     out_json["ranks"].push_back({{"rank", rank},
                                  {"peak_bytes", ranks[rank].peak.total},
-                                 {"peak_by_category", by_category},
+                                 {"peak_by_category", categories_json(ranks[rank].peak)},
                                  {"idle", ranks[rank].idle},
                                  {"moved", moved}});
   }

@@ -40,4 +40,8 @@ ElementType sum_type(ElementType compute) {
   return compute == ElementType::Float64 ? ElementType::Float64 : ElementType::Float32;
 }
 
+int num_optimizer_tensors(ElementType compute) {
+  return sum_type(compute) == compute ? 2 : 3;
+}
+
 }  // namespace octavo

@@ -88,11 +88,10 @@ MisfitBytes misfit_bytes(const MisfitPrice& price, const Layout& layout, Element
   const double optimizing = layout.zero == ZeroStage::Optimizer ? data : 1;
   const double elements = static_cast<double>(price.extra_elements) / ranks;
   const auto sum_bytes = static_cast<double>(element_bytes(sum_type(compute)));
-  const double copies = compute == ElementType::BFloat16 ? 3 : 2;
   const double replicas = price.share.replicas;
   return {.weights = elements * static_cast<double>(element_bytes(compute)),
           .gradients = elements * sum_bytes,
-          .optimizer = elements * sum_bytes * copies / optimizing,
+          .optimizer = elements * sum_bytes * num_optimizer_tensors(compute) / optimizing,
           .wire = 2 * (replicas - 1) / replicas * static_cast<double>(price.summed_elements) / ranks * sum_bytes /
                   optimizing,
           .kv_cache = static_cast<double>(price.extra_cache * element_bytes(compute)) / ranks,

@@ -200,9 +200,8 @@ Placement place(const ParamTable& table, const Layout& layout, int rank, Bytes b
 
 StateBytes state_bytes(const Placement& placement, ElementType compute) {
   const Bytes sum_bytes = element_bytes(sum_type(compute));
-  const std::int64_t copies = compute == ElementType::BFloat16 ? 3 : 2;  // master weights, two moments
   return {placement.local_elements * element_bytes(compute), placement.local_elements * sum_bytes,
-          placement.optimized_elements() * sum_bytes * copies};
+          placement.optimized_elements() * sum_bytes * num_optimizer_tensors(compute)};
 }
 
 Interval sequences_of(const Layout& layout, std::int64_t num_sequences, int data_index) {

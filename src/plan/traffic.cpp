@@ -196,18 +196,4 @@ std::vector<LedgerRow> predict_evaluation_traffic(const ParamTable& table, const
   return prediction.rows();
 }
 
-void add_traffic(std::vector<LedgerRow>& total, std::span<const LedgerRow> rows, std::int64_t times) {
-  if (times == 0) return;
-  for (const LedgerRow& row : rows) {
-    auto known = std::find_if(total.begin(), total.end(), [&](const LedgerRow& each) {
-      return each.group == row.group && each.purpose == row.purpose && each.kind == row.kind;
-    });
-    if (known == total.end()) {
-      known = total.insert(total.end(), {.group = row.group, .purpose = row.purpose, .kind = row.kind});
-    }
-    known->count += times * row.count;
-    known->logical += times * row.logical;
-  }
-}
-
 }  // namespace octavo

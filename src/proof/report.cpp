@@ -29,12 +29,6 @@ double largest(const std::vector<double>& values) {
   return found;
 }
 
-double largest_of_all(const NamedTensors& tensors) {
-  double found = 0;
-  for (const std::vector<double>& tensor : tensors.values) found = std::max(found, largest(tensor));
-  return found;
-}
-
 ProofRow judged(ProofRow row) {
   row.passed = row.distance <= row.limit;
   return row;
@@ -64,6 +58,12 @@ std::string ProofReport::to_string() const {
                 row.worst_tensor.empty() ? "" : cat("  worst: ", row.worst_tensor), "\n");
   }
   return text;
+}
+
+double largest_of_all(const NamedTensors& tensors) {
+  double found = 0;
+  for (const std::vector<double>& tensor : tensors.values) found = std::max(found, largest(tensor));
+  return found;
 }
 
 ProofRow compare_scalars(const std::string& quantity, const std::vector<double>& values,

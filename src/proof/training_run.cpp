@@ -50,10 +50,7 @@ bool replicas_agree(const ParamStore& store, Communicator& world) {
 
 /// Lowers `quietest` to the entries of `gradients` over the largest of them.
 void add_quietest(const NamedTensors& gradients, NamedTensors& quietest) {
-  double largest = std::numeric_limits<double>::min();
-  for (const auto& values : gradients.values) {
-    for (const double value : values) largest = std::max(largest, std::abs(value));
-  }
+  const double largest = std::max(std::numeric_limits<double>::min(), largest_of_all(gradients));
   const bool is_first = quietest.names.empty();
   if (is_first) quietest = gradients;
   for (std::size_t i = 0; i < gradients.values.size(); ++i) {

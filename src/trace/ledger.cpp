@@ -73,4 +73,25 @@ void Ledger::reset() {
   entries_.clear();
 }
 
+const LedgerRow* find_row(std::span<const LedgerRow> rows, const LedgerRow& like) {
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const LedgerRow& row) {
+    return row.group == like.group && row.purpose == like.purpose && row.kind == like.kind;
+  });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+void add_rows(std::vector<LedgerRow>& total, std::span<const LedgerRow> rows, std::int64_t times) {
+  if (times == 0) return;
+  for (const LedgerRow& row : rows) {
+    const LedgerRow* known = find_row(total, row);
+    if (known == nullptr) total.push_back({.group = row.group, .purpose = row.purpose, .kind = row.kind});
+    LedgerRow& sum = known == nullptr ? total.back() : total[known - total.data()];
+    sum.count += times * row.count;
+    sum.logical += times * row.logical;
+    sum.copied += times * row.copied;
+    sum.waited += static_cast<double>(times) * row.waited;
+    sum.skew += static_cast<double>(times) * row.skew;
+  }
+}
+
 }  // namespace octavo

@@ -9,13 +9,6 @@ namespace {
 
 using Line = std::vector<std::string>;
 
-const LedgerRow* find_row(std::span<const LedgerRow> rows, const LedgerRow& like) {
-  const auto found = std::find_if(rows.begin(), rows.end(), [&](const LedgerRow& row) {
-    return row.group == like.group && row.purpose == like.purpose && row.kind == like.kind;
-  });
-  return found == rows.end() ? nullptr : &*found;
-}
-
 std::string difference(const LedgerRow& named, std::int64_t booked_count, Bytes booked, std::int64_t predicted_count,
                        Bytes predicted) {
   const auto text = [](std::int64_t count, Bytes bytes) {

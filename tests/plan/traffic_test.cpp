@@ -182,9 +182,9 @@ TEST_CASE("an evaluation moves activations forward alone, and one sum at its end
 
 TEST_CASE("a run is so many steps and so many evaluations") {
   std::vector<LedgerRow> run;
-  add_traffic(run, step("tensor=2", kShape), 10);
-  add_traffic(run, predict_evaluation_traffic(ParamTable(model()), parse_layout("tensor=2"), kShape, 0, 1), 3);
-  add_traffic(run, step("data=2", kShape), 0);
+  add_rows(run, step("tensor=2", kShape), 10);
+  add_rows(run, predict_evaluation_traffic(ParamTable(model()), parse_layout("tensor=2"), kShape, 0, 1), 3);
+  add_rows(run, step("data=2", kShape), 0);
   check_rows(run, {{"tensor", Purpose::Activations, Collective::AllReduce, 120 + 18, (120 + 18) * 1280},
                    {"tensor", Purpose::Loss, Collective::AllGather, 20 + 6, 26 * 160},
                    {"world", Purpose::Norm, Collective::AllReduce, 10, 160},

@@ -16,5 +16,8 @@ ElementType parse_element_type(std::string_view name);
 Bytes element_bytes(ElementType type);
 /// The type of master weights, moments and gradient sums: at least float32.
 ElementType sum_type(ElementType compute);
+/// Tensors of the sum type that the optimizer keeps per element: two moments, and masters where the weights are
+/// narrower.
+int num_optimizer_tensors(ElementType compute);
 
 }  // namespace octavo

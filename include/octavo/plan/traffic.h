@@ -80,7 +80,4 @@ std::vector<LedgerRow> predict_step_traffic(const ParamTable& table, const Layou
 std::vector<LedgerRow> predict_evaluation_traffic(const ParamTable& table, const Layout& layout, const StepShape& shape,
                                                   int rank, std::int64_t num_batches);
 
-/// Adds `rows`, `times` over, to `total`, row by row: a run is so many steps and so many evaluations.
-void add_traffic(std::vector<LedgerRow>& total, std::span<const LedgerRow> rows, std::int64_t times);
-
 }  // namespace octavo

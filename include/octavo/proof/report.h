@@ -33,6 +33,9 @@ struct NamedTensors {
   std::vector<std::vector<double>> values;
 };
 
+/// The largest |entry| of all tensors; 0 without any.
+double largest_of_all(const NamedTensors& tensors);
+
 /// The largest |a - b|, over the largest |entry of b| of its tensor if `relative`. A distance of at most `noise` times
 /// the largest |entry of b| of all tensors counts as none: a tensor that is zero but for rounding has no scale of its
 /// own.

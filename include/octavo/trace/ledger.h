@@ -101,6 +101,12 @@ class Ledger {
   bool keep_entries_ = false;
 };
 
+/// The row of `rows` with like's group, purpose and kind; null if there is none.
+const LedgerRow* find_row(std::span<const LedgerRow> rows, const LedgerRow& like);
+
+/// Adds `rows`, `times` over, to `total`, row by row: ranks add up, and a run is so many steps and so many evaluations.
+void add_rows(std::vector<LedgerRow>& total, std::span<const LedgerRow> rows, std::int64_t times = 1);
+
 /// Where the transfers booked are not those predicted, one line per group, purpose and kind whose count or logical
 /// bytes differ, with both; empty if they agree. Copied bytes and times are not predicted.
 std::vector<std::string> traffic_differences(std::span<const LedgerRow> predicted, std::span<const LedgerRow> booked);
