@@ -2,40 +2,12 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include "octavo/memory/account.h"
 
 namespace octavo {
-namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
-struct GradientsCapsule : torch::CustomClassHolder {
-  explicit GradientsCapsule(std::shared_ptr<HandedGradients> g) : gradients(std::move(g)) {}
-  std::shared_ptr<HandedGradients> gradients;
-};
-
-/// Ends a graph whose gradients are handed over instead of passed to the engine, whose caller would hold them.
-struct HandOver : torch::autograd::Function<HandOver> {
-  static at::Tensor forward(AutogradContext* ctx, at::TensorList values,
-                            const std::shared_ptr<HandedGradients>& gradients) {
-    ctx->saved_data["gradients"] = c10::IValue::make_capsule(c10::make_intrusive<GradientsCapsule>(gradients));
-    return at::empty({0}, values[0].options());
-  }
-  static variable_list backward(AutogradContext* ctx, variable_list) {
-    auto* capsule = static_cast<GradientsCapsule*>(ctx->saved_data["gradients"].toCapsule().get());
-    variable_list gradients = std::move(capsule->gradients->values);
-    gradients.emplace_back();  // none for the holder
-    return gradients;
-  }
-};
-
-}  // namespace
-
 Edge edge_of(const at::Tensor& tensor) {
   return torch::autograd::impl::gradient_edge(tensor);
 }
@@ -63,9 +35,10 @@ StepRun::StepRun(const Block& block, const MicroBatch& batch, Stash& stash, Unit
 void StepRun::project(const at::Tensor& shared_NH, StepGraph* graph) {
   projected_ = block_.project(shared_NH, units_, weights_, context_);
   if (graph != nullptr) {
-    graph->handed = std::make_shared<HandedGradients>();
-    graph->projected = edge_of(HandOver::apply(at::TensorList(projected_), graph->handed));
-    for (at::Tensor& value : projected_) value = leaf_of(value);
+    for (at::Tensor& value : projected_) {
+      graph->projected.push_back(edge_of(value));
+      value = leaf_of(value);
+    }
     graph->leaves = projected_;
     graph->keys_values = context_.keys_values;
   }
@@ -90,14 +63,13 @@ void StepRun::resume(const StepGraph& graph) {
 }
 
 at::Tensor StepRun::backward(StepGraph graph, const at::Tensor& dy_NH, const at::Tensor& shared_NH) {
-  graph.handed->values = run_backward({graph.partial}, {dy_NH}, graph.leaves);
+  const std::vector<at::Tensor> gradients = run_backward({graph.partial}, {dy_NH}, graph.leaves);
   if (exchange_) exchange_->finish();
   end_exchange();
   // The second graph's edges hold its leaves.
   graph.partial = Edge();
   graph.leaves.clear();
-  const at::Tensor nothing = at::empty({0}, dy_NH.options());
-  return run_backward({graph.projected}, {nothing}, {shared_NH}).front();
+  return run_backward(graph.projected, gradients, {shared_NH}).front();
 }
 
 void StepRun::start_exchange(const std::vector<at::Tensor>& projected) {

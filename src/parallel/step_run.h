@@ -23,17 +23,11 @@ at::Tensor leaf_of(const at::Tensor& value);
 std::vector<at::Tensor> run_backward(const std::vector<Edge>& outputs, const std::vector<at::Tensor>& gradients,
                                      const std::vector<at::Tensor>& leaves);
 
-/// Gradients that enter a graph. Whoever had them has given them up, so that the engine frees each as it is used.
-struct HandedGradients {
-  std::vector<at::Tensor> values;
-};
-
 /// The two graphs of a step, from what the units share to what is projected, and from there to the partial sum.
 struct StepGraph {
-  Edge projected;                           // end of the first
-  std::shared_ptr<HandedGradients> handed;  // what enters there
-  std::vector<at::Tensor> leaves;           // beginnings of the second, the projected values
-  Edge partial;                             // end of the second
+  std::vector<Edge> projected;     // ends of the first
+  std::vector<at::Tensor> leaves;  // beginnings of the second, the projected values
+  Edge partial;                    // end of the second
   std::shared_ptr<KeyValueSlot> keys_values;
 };
 
