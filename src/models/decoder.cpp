@@ -108,6 +108,7 @@ at::Tensor Decoder::forward_backward(const TokenBatch& tokens, int micro_batch, 
     backward[block] = &trips.add(*flows_[block], Direction::Backward);
   }
 
+  forward.front()->start();
   std::vector<std::unique_ptr<Saved>> saved(drivers_.size());
   const at::Tensor x_TH = run_blocks(around.ids, around.batch, forward, &saved, nullptr);
   Head::Result head = head_.loss_and_gradient(x_TH, around.labels, gradient_scale, head_trips, exchange);
@@ -129,6 +130,7 @@ at::Tensor Decoder::loss(const TokenBatch& tokens) {
   Trips trips(0);
   const std::vector<WeightTrip*> forward = forward_trips(trips);
   WeightTrip& head_trip = trips.add(*flows_.back(), Direction::Forward);
+  forward.front()->start();
   const at::Tensor x_TH = run_blocks(around.ids, around.batch, forward, nullptr, nullptr);
   return head_.loss(x_TH, around.labels, head_trip, *around.exchange).loss_sum;
 }
@@ -136,7 +138,9 @@ at::Tensor Decoder::loss(const TokenBatch& tokens) {
 at::Tensor Decoder::hidden(const TokenBatch& tokens, const Probe& probe) {
   const Surroundings around(store_, groups_, tokens, 0, options_);
   Trips trips(0);
-  const at::Tensor x_TH = run_blocks(around.ids, around.batch, forward_trips(trips), nullptr, probe);
+  const std::vector<WeightTrip*> forward = forward_trips(trips);
+  forward.front()->start();
+  const at::Tensor x_TH = run_blocks(around.ids, around.batch, forward, nullptr, probe);
   const at::Tensor normed_TH = head_.final_norm(x_TH, *flows_.back()->begin(Direction::Forward, 0));
   return around.sequence->whole(around.exchange->gather(normed_TH));
 }
