@@ -2,9 +2,11 @@
 // world, without weights, data or peers.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "octavo/comm/record/record_world.h"
 #include "octavo/layout/element_type.h"
 #include "octavo/layout/layout.h"
 #include "octavo/memory/account.h"
@@ -17,15 +19,17 @@ struct DryRunOptions {
   Layout layout;
   ElementType compute = ElementType::Float32;
   TrainerConfig trainer;
-  std::int64_t batch = 1;            // sequences per step over all ranks
-  std::int64_t sequence_length = 1;  // tokens
-  Bytes memory_limit = 0;            // as in a real run; 0: none
+  std::int64_t batch = 1;              // sequences per step over all ranks
+  std::int64_t sequence_length = 1;    // tokens
+  Bytes memory_limit = 0;              // as in a real run; 0: none
+  Backend backend = Backend::Threads;  // that the ranks would talk over
 };
 
 struct DryRun {
-  MemorySnapshot peak;   // of a step
-  MemorySnapshot state;  // alive between steps
-  ExecutedFlops flops;   // of a step
+  MemorySnapshot peak;                              // of a step
+  MemorySnapshot state;                             // alive between steps
+  std::array<Bytes, kNumMemoryCategories> highest;  // the most that each category held, each at its own moment
+  ExecutedFlops flops;                              // of a step
   std::vector<LedgerRow> ledger;
 };
 
