@@ -3,13 +3,14 @@
 #include <ATen/ATen.h>
 
 #include <array>
+#include <deque>
 #include <utility>
 #include <vector>
 
 #include "octavo/base/error.h"
 #include "octavo/layout/fold_steps.h"
 #include "octavo/memory/account.h"
-#include "octavo/ops/accumulate.h"
+#include "parallel/fold/gradient_returns.h"
 #include "parallel/store_trip.h"
 
 namespace octavo {
@@ -17,63 +18,89 @@ namespace {
 
 class WeightsTrip final : public StoreTrip {
  public:
-  WeightsTrip(ParamStore& store, Communicator& fold, int block, Direction direction)
-      : StoreTrip(store, block), fold_(fold), direction_(direction) {
-    if (layout().kind != BlockKind::Embedding || direction == Direction::Forward) fetch(0);
-  }
+  WeightsTrip(ParamStore& store, Communicator& fold, int block, Direction direction, bool overlap,
+              GradientReturns& returns)
+      : StoreTrip(store, block),
+        fold_(fold),
+        direction_(direction),
+        overlap_(overlap),
+        returns_(returns),
+        weights_(layout().panels.size()),
+        gradients_(layout().panels.size()) {}
 
   int num_steps() const override { return num_fold_steps(share(), fold_.size()); }
 
+  void fetch_more(Half half) override {
+    if (!overlap_) return;
+    int& num_fetched = num_fetched_[static_cast<int>(half)];
+    if (num_fetched == num_steps() || !reads_weights()) {
+      let_next_fetch(half);
+    } else {
+      fetch(num_fetched++, half);
+    }
+  }
+
   at::Tensor panel(int step, int panel) override {
-    arrive(step);
-    return shards_.at(step % kSlots).panels[panel];
+    const Half half = layout().panels[panel].half;
+    int& num_fetched = num_fetched_[static_cast<int>(half)];
+    if (num_fetched == step) fetch(num_fetched++, half);
+    Rows& rows = weights_[panel].at(step - num_done_[static_cast<int>(half)]);
+    for (Pending& pending : rows.arriving) pending.wait();
+    rows.arriving.clear();
+    return rows.whole;
   }
 
-  void step_done(int step) override {
-    shards_[step % kSlots] = {};
-    if (direction_ == Direction::Backward) send_back(step);
+  void half_done(int step, Half half) override {
+    int& num_done = num_done_[static_cast<int>(half)];
+    internal_check(num_done == step, "[parallel] a step is done out of order");
+    ++num_done;
+    for (int panel = 0; panel < num_panels(); ++panel) {
+      if (layout().panels[panel].half != half) continue;
+      if (direction_ == Direction::Backward) send_back(step, panel);
+      if (reads_weights()) weights_[panel].pop_front();
+    }
+    if (reads_weights()) fetch_more(half);
   }
 
-  void finish() override {
-    for (Returning& each : returning_) arrive(each);
-    returning_.clear();
-  }
+  bool is_returning() const override { return num_returned_ > 0; }
+  void finish() override { returns_.finish(num_returned_); }
 
  protected:
   Interval part_of(int step) const override { return units_of_fold_step(share(), fold_.size(), step); }
 
-  at::Tensor gradient(int step, int panel) override {
-    if (gradients_.empty()) {
-      gradients_.resize(num_panels());
-      gradients_step_ = step;
+  GradientTerms gradient(int step, int panel) override {
+    if (step >= num_steps_begun_) {
+      returns_.begin_step();
+      num_returned_ = returns_.num_steps();
+      num_steps_begun_ = step + 1;
     }
-    internal_check(gradients_step_ == step, "[parallel] gradients of a step that is over");
     at::Tensor& sum = gradients_[panel];
-    if (!sum.defined()) {
-      const CategoryScope scope(MemoryCategory::Communication);
-      sum = at::zeros({rows_of(step, panel).size(), width(panel)}, store().gradients().options());
+    if (sum.defined()) return {sum, /*is_empty=*/false};
+    const Interval rows = rows_of(step, panel);
+    if (rows == own_rows(step, panel)) {
+      sum = own(store().gradient(slab(panel)), panel, rows);
+      return {sum, /*is_empty=*/false};
     }
-    return sum;
+    const CategoryScope scope(MemoryCategory::Communication);
+    sum = at::empty({rows.size(), width(panel)}, store().gradients().options());
+    return {sum, /*is_empty=*/true};
   }
 
  private:
-  static constexpr int kSlots = 2;  // steps whose rows are here at once: the one in use and the next
-
-  struct Shard {
-    int step = -1;
-    std::vector<at::Tensor> panels;
+  /// A step's rows of a panel.
+  struct Rows {
+    at::Tensor whole;
     std::vector<Pending> arriving;
   };
 
-  /// A step's gradients on their way to the owners of its rows.
-  struct Returning {
-    std::vector<std::pair<at::Tensor, at::Tensor>> own;  // where the sum arrives, and the gradient that it is added to
-    std::vector<at::Tensor> sums;
-    std::vector<Pending> pending;
-  };
-
+  /// The embedding's backward does not.
+  bool reads_weights() const { return layout().kind != BlockKind::Embedding || direction_ == Direction::Forward; }
   int num_panels() const { return static_cast<int>(layout().panels.size()); }
   std::int64_t width(int panel) const { return layout().panels[panel].width; }
+  /// Of the step's rows of a panel, those that are stored here.
+  Interval own_rows(int step, int panel) const {
+    return intersection(rows_of(step, panel), store().placement().slabs[slab(panel)].rows);
+  }
 
   /// Calls body(owner, rows) for each rank that stores rows of the step.
   template <class Body>
@@ -87,89 +114,77 @@ class WeightsTrip final : public StoreTrip {
     return stored.narrow(0, rows.begin - store().placement().slabs[slab(panel)].rows.begin, rows.size());
   }
 
-  /// Starts to bring a step's rows.
-  void fetch(int step) {
+  /// Starts to bring the rows of a half of a step.
+  void fetch(int step, Half half) {
+    for (int panel = 0; panel < num_panels(); ++panel) {
+      if (layout().panels[panel].half == half) weights_[panel].push_back(fetch_rows(step, panel));
+    }
+  }
+
+  Rows fetch_rows(int step, int panel) {
     const CategoryScope scope(MemoryCategory::Communication);
-    Shard& shard = shards_[step % kSlots];
-    internal_check(shard.step < 0, "[parallel] a step's rows are fetched while older ones are in use");
-    shard.step = step;
-    for (int panel = 0; panel < num_panels(); ++panel) {
-      const Interval rows = rows_of(step, panel);
-      const at::Tensor stored = store().weight(slab(panel));
-      const Interval here = store().placement().slabs[slab(panel)].rows;
-      const bool is_own = rows == intersection(rows, here);
-      const at::Tensor whole =
-          is_own ? own(stored, panel, rows) : at::empty({rows.size(), width(panel)}, stored.options());
-      for_each_owner(step, panel, [&](int owner, Interval part) {
-        const at::Tensor place = whole.narrow(0, part.begin - rows.begin, part.size());
-        if (owner == fold_.index() && !is_own) place.copy_(own(stored, panel, part));
-        shard.arriving.push_back(fold_.broadcast(place, owner, Purpose::Weights));
-      });
-      shard.panels.push_back(whole);
-    }
+    const Interval rows = rows_of(step, panel);
+    const at::Tensor stored = store().weight(slab(panel));
+    const bool is_own = rows == own_rows(step, panel);
+    Rows fetched;
+    fetched.whole = is_own ? own(stored, panel, rows) : at::empty({rows.size(), width(panel)}, stored.options());
+    for_each_owner(step, panel, [&](int owner, Interval part) {
+      const at::Tensor place = fetched.whole.narrow(0, part.begin - rows.begin, part.size());
+      if (owner == fold_.index() && !is_own) place.copy_(own(stored, panel, part));
+      fetched.arriving.push_back(fold_.broadcast(place, owner, Purpose::Weights));
+    });
+    return fetched;
   }
 
-  /// The step's rows are here, and the next step's on their way.
-  void arrive(int step) {
-    Shard& shard = shards_[step % kSlots];
-    if (shard.step != step) fetch(step);
-    for (Pending& pending : shard.arriving) pending.wait();
-    shard.arriving.clear();
-    if (step + 1 < num_steps() && shards_[(step + 1) % kSlots].step < 0) fetch(step + 1);
-  }
-
-  void send_back(int step) {
-    // Of older steps one may be on its way: two steps' gradients are here at most.
-    while (returning_.size() > 1) {
-      arrive(returning_.front());
-      returning_.erase(returning_.begin());
-    }
-    Returning& back = returning_.emplace_back();
-    for (int panel = 0; panel < num_panels(); ++panel) {
-      const at::Tensor sum = gradient(step, panel);
-      const Interval rows = rows_of(step, panel);
-      const at::Tensor stored = store().gradient(slab(panel));
-      for_each_owner(step, panel, [&](int owner, Interval part) {
-        const at::Tensor place = sum.narrow(0, part.begin - rows.begin, part.size());
-        back.pending.push_back(fold_.reduce(place, owner, Purpose::Gradients));
-        if (owner == fold_.index()) back.own.emplace_back(place, own(stored, panel, part));
-      });
-      back.sums.push_back(sum);
-    }
-    gradients_.clear();
-  }
-
-  void arrive(Returning& back) {
-    for (Pending& pending : back.pending) pending.wait();
-    for (const auto& [sum, target] : back.own) ops::accumulate_(target, sum);
+  void send_back(int step, int panel) {
+    const Interval rows = rows_of(step, panel);
+    const at::Tensor stored = store().gradient(slab(panel));
+    std::vector<OwnedRows> parts;
+    for_each_owner(step, panel, [&](int owner, Interval part) {
+      parts.push_back({owner,
+                       {part.begin - rows.begin, part.end - rows.begin},
+                       owner == fold_.index() ? own(stored, panel, part) : at::Tensor()});
+    });
+    returns_.send(std::exchange(gradients_[panel], at::Tensor()), std::move(parts));
   }
 
   Communicator& fold_;
   const Direction direction_;
-  std::array<Shard, kSlots> shards_;
-  std::vector<at::Tensor> gradients_;  // of the step in use, by panel
-  int gradients_step_ = -1;
-  std::vector<Returning> returning_;
+  const bool overlap_;
+  GradientReturns& returns_;
+  std::array<int, 2> num_fetched_ = {0, 0}, num_done_ = {0, 0};  // steps, by half
+  std::vector<std::deque<Rows>> weights_;  // by panel: of the steps that were fetched and are not done
+  std::vector<at::Tensor> gradients_;      // of the step in use, by panel
+  int num_steps_begun_ = 0;                // whose gradients were added up or are
+  std::int64_t num_returned_ = 0;          // steps that returns_ has seen with the last of this trip's
 };
 
 class WeightsFlow final : public Flow {
  public:
-  WeightsFlow(ParamStore& store, Communicator& fold, int block) : store_(store), fold_(fold), block_(block) {}
+  WeightsFlow(ParamStore& store, Communicator& fold, int block, bool overlap, std::shared_ptr<GradientReturns> returns)
+      : store_(store), fold_(fold), block_(block), overlap_(overlap), returns_(std::move(returns)) {}
   int num_steps() const override { return num_fold_steps(store_.placement().shares[block_], fold_.size()); }
   std::unique_ptr<WeightTrip> begin(Direction direction, int) override {
-    return std::make_unique<WeightsTrip>(store_, fold_, block_, direction);
+    return std::make_unique<WeightsTrip>(store_, fold_, block_, direction, overlap_, *returns_);
   }
 
  private:
   ParamStore& store_;
   Communicator& fold_;
-  int block_;
+  const int block_;
+  const bool overlap_;
+  const std::shared_ptr<GradientReturns> returns_;
 };
 
 }  // namespace
 
-std::unique_ptr<Flow> make_weights_flow(ParamStore& store, Communicator& fold, int block) {
-  return std::make_unique<WeightsFlow>(store, fold, block);
+std::vector<std::unique_ptr<Flow>> make_weights_flows(ParamStore& store, Communicator& fold, bool overlap) {
+  const auto returns = std::make_shared<GradientReturns>(fold, overlap);
+  std::vector<std::unique_ptr<Flow>> flows;
+  for (int block = 0; block < static_cast<int>(store.table().blocks().size()); ++block) {
+    flows.push_back(std::make_unique<WeightsFlow>(store, fold, block, overlap, returns));
+  }
+  return flows;
 }
 
 }  // namespace octavo
