@@ -81,7 +81,7 @@ TEST_CASE("foreign shards in memory are two of weights and two of gradients at m
           CAPTURE(rank);
           const std::string layout = cat("fold=", degree, ":weights");
           const Bytes moved = highest(run(model, layout, stash, rank, Backend::Gloo), MemoryCategory::Communication);
-          CHECK(moved <= 5 * shard * 4);  // with the parts of a shard of gradients that gloo's reduce receives
+          CHECK(moved <= 6 * shard * 4);  // with what gloo's reduces of two steps receive, another one each
           CHECK(moved > 2 * shard * 4);
           // Where peers' weights are read in place there are none, but for the units that several ranks store.
           const Bytes in_place = highest(run(model, layout, stash, rank), MemoryCategory::Communication);
