@@ -103,7 +103,7 @@ TEST_CASE("foreign shards in memory are two of weights and two of gradients at m
           // Where they move, forward has them alone.
           const Bytes moved = forward_communication(model, layout, rank);
           CHECK(moved <= 2 * shard * 4);
-          CHECK(moved >= shard * 4);
+          CHECK(moved > 3 * shard);
         }
       }
     }
