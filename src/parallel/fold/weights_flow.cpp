@@ -54,12 +54,14 @@ class WeightsTrip final : public StoreTrip {
     int& num_done = num_done_[static_cast<int>(half)];
     internal_check(num_done == step, "[parallel] a step is done out of order");
     ++num_done;
+    // Weights first: they are needed sooner than gradients.
     for (int panel = 0; panel < num_panels(); ++panel) {
-      if (layout().panels[panel].half != half) continue;
-      if (direction_ == Direction::Backward) send_back(step, panel);
-      if (reads_weights()) weights_[panel].pop_front();
+      if (layout().panels[panel].half == half && reads_weights()) weights_[panel].pop_front();
     }
     if (reads_weights()) fetch_more(half);
+    for (int panel = 0; panel < num_panels(); ++panel) {
+      if (layout().panels[panel].half == half && direction_ == Direction::Backward) send_back(step, panel);
+    }
   }
 
   bool is_returning() const override { return num_returned_ > 0; }
