@@ -57,7 +57,6 @@ at::Tensor embed(const at::Tensor& ids, WeightTrip& trip, UnitExchange& exchange
     x = step == 0 ? rows : x.add_(rows);
     trip.step_done(step);
   }
-  trip.finish();
   return exchange.sum(std::move(x), trip.counts());
 }
 
@@ -67,7 +66,6 @@ void embed_backward(const at::Tensor& ids, const at::Tensor& dx, WeightTrip& tri
     trip.add_rows(step, kRows, ids, dx_NH);
     trip.step_done(step);
   }
-  trip.finish();
 }
 
 at::Tensor Head::final_norm(const at::Tensor& x, WeightTrip& trip) const {
@@ -85,48 +83,42 @@ at::Tensor Head::logits(const at::Tensor& normed, WeightTrip& trip, UnitExchange
     if (trip.counts()) all.narrow(1, rows.begin, rows.num_real()).copy_(here);
     trip.step_done(step);
   }
-  trip.finish();
   return exchange.total(all);
 }
 
-Head::Result Head::loss(const at::Tensor& x, const at::Tensor& labels, Flow& flow, UnitExchange& exchange) const {
+Head::Result Head::loss(const at::Tensor& x, const at::Tensor& labels, WeightTrip& trip, UnitExchange& exchange) const {
   check_labels(labels, vocab_size_);
-  const std::unique_ptr<WeightTrip> trip = flow.begin(Direction::Forward, 0);
-  const at::Tensor normed_NH = exchange.gather(final_norm(x, *trip));
+  const at::Tensor normed_NH = exchange.gather(final_norm(x, trip));
   Result result{at::zeros({}, x.options().dtype(at::kDouble)), {}};
-  if (flow.num_steps() == 1) {
-    run_one_step(normed_NH, labels, nullptr, *trip, exchange, result.loss_sum, {});
-    trip->step_done(0);
-    trip->finish();
+  if (trip.num_steps() == 1) {
+    run_one_step(normed_NH, labels, nullptr, trip, exchange, result.loss_sum, {});
+    trip.step_done(0);
   } else {
-    result.loss_sum.add_(ops::loss_sum(merge_steps(normed_NH, labels, *trip, exchange), labels));
+    result.loss_sum.add_(ops::loss_sum(merge_steps(normed_NH, labels, trip, exchange), labels));
   }
   return result;
 }
 
-Head::Result Head::loss_and_gradient(const at::Tensor& x, const at::Tensor& labels, double gradient_scale, Flow& flow,
-                                     int micro_batch, UnitExchange& exchange) const {
+Head::Result Head::loss_and_gradient(const at::Tensor& x, const at::Tensor& labels, double gradient_scale,
+                                     std::span<WeightTrip* const> trips, UnitExchange& exchange) const {
   check_labels(labels, vocab_size_);
-  const bool one_step = flow.num_steps() == 1;
-  std::unique_ptr<WeightTrip> trip = flow.begin(one_step ? Direction::Backward : Direction::Forward, micro_batch);
-  const at::Tensor norm_weight = trip->common(kNorm);
+  WeightTrip& trip = *trips.back();
+  const at::Tensor norm_weight = trip.common(kNorm);
   const ops::RmsNormResult normed = ops::rms_norm_forward(x, norm_weight, norm_eps_);
   const at::Tensor normed_NH = exchange.gather(normed.y);
   Result result{at::zeros({}, x.options().dtype(at::kDouble)), {}};
   at::Tensor dnormed_NH = at::empty_like(normed_NH);
-  if (one_step) {
-    run_one_step(normed_NH, labels, &gradient_scale, *trip, exchange, result.loss_sum, dnormed_NH);
-    trip->step_done(0);
-    trip->finish();
+  if (trip.num_steps() == 1) {
+    run_one_step(normed_NH, labels, &gradient_scale, trip, exchange, result.loss_sum, dnormed_NH);
+    trip.step_done(0);
   } else {
-    const ops::VocabularyMerge merge = merge_steps(normed_NH, labels, *trip, exchange);
+    const ops::VocabularyMerge merge = merge_steps(normed_NH, labels, *trips.front(), exchange);
     result.loss_sum.add_(ops::loss_sum(merge, labels));
-    trip = flow.begin(Direction::Backward, micro_batch);
-    gradient_steps(normed_NH, labels, merge, gradient_scale, *trip, dnormed_NH);
+    gradient_steps(normed_NH, labels, merge, gradient_scale, trip, dnormed_NH);
   }
-  const at::Tensor dnormed_TH = exchange.sum(std::move(dnormed_NH), trip->counts());
+  const at::Tensor dnormed_TH = exchange.sum(std::move(dnormed_NH), trip.counts());
   ops::RmsNormGradient gradient = ops::rms_norm_backward(dnormed_TH, x, norm_weight, normed.rstd);
-  trip->add_common(kNorm, gradient.dw);
+  trip.add_common(kNorm, gradient.dw);
   result.dx_TH = gradient.dx;
   return result;
 }
@@ -168,7 +160,6 @@ ops::VocabularyMerge Head::merge_steps(const at::Tensor& normed_NH, const at::Te
     });
     trip.step_done(step);
   }
-  trip.finish();
   exchange.merge(merge, trip.counts());
   return merge;
 }
@@ -194,7 +185,6 @@ void Head::gradient_steps(const at::Tensor& normed_NH, const at::Tensor& labels,
     });
     trip.step_done(step);
   }
-  trip.finish();
 }
 
 }  // namespace octavo

@@ -18,12 +18,13 @@ BlockLayout attention_layout(const AttentionSpec& spec, std::int64_t hidden, int
                     {},
                     {}};
   block.panels.push_back({"qkv",
+                          Half::Project,
                           hidden,
                           false,
                           {{prefix + "self_attn.q_proj.weight", query_rows, true},
                            {prefix + "self_attn.k_proj.weight", spec.head_dim},
                            {prefix + "self_attn.v_proj.weight", spec.head_dim}}});
-  block.panels.push_back({"out", hidden, true, {{prefix + "self_attn.o_proj.weight", query_rows, true}}});
+  block.panels.push_back({"out", Half::Mix, hidden, true, {{prefix + "self_attn.o_proj.weight", query_rows, true}}});
   block.commons.push_back({"norm", prefix + "input_layernorm.weight", hidden});
   if (spec.qk_norm) {
     block.commons.push_back({"q_norm", prefix + "self_attn.q_norm.weight", spec.head_dim, true});
@@ -35,9 +36,9 @@ BlockLayout attention_layout(const AttentionSpec& spec, std::int64_t hidden, int
 BlockLayout mlp_layout(const GatedMlpSpec& spec, std::int64_t hidden, int layer) {
   const std::string prefix = cat("model.layers.", layer, ".");
   BlockLayout block{cat("layers.", layer, ".mlp"), BlockKind::GatedMlp, spec.num_features, 1, {}, {}};
-  block.panels.push_back({"gate", hidden, false, {{prefix + "mlp.gate_proj.weight", 1}}});
-  block.panels.push_back({"up", hidden, false, {{prefix + "mlp.up_proj.weight", 1}}});
-  block.panels.push_back({"down", hidden, true, {{prefix + "mlp.down_proj.weight", 1}}});
+  block.panels.push_back({"gate", Half::Project, hidden, false, {{prefix + "mlp.gate_proj.weight", 1}}});
+  block.panels.push_back({"up", Half::Project, hidden, false, {{prefix + "mlp.up_proj.weight", 1}}});
+  block.panels.push_back({"down", Half::Mix, hidden, true, {{prefix + "mlp.down_proj.weight", 1}}});
   block.commons.push_back({"norm", prefix + "post_attention_layernorm.weight", hidden});
   return block;
 }
@@ -83,7 +84,7 @@ std::vector<BlockLayout> block_layouts(const ModelSpec& model) {
                     BlockKind::Embedding,
                     model.vocab_size,
                     1,
-                    {{"rows", model.hidden_size, false, {{kEmbeddingName, 1}}}},
+                    {{"rows", Half::Mix, model.hidden_size, false, {{kEmbeddingName, 1}}}},
                     {}});
   for (int layer = 0; layer < static_cast<int>(model.layers.size()); ++layer) {
     std::visit([&](const AttentionSpec& spec) { blocks.push_back(attention_layout(spec, model.hidden_size, layer)); },
@@ -91,13 +92,16 @@ std::vector<BlockLayout> block_layouts(const ModelSpec& model) {
     std::visit([&](const GatedMlpSpec& spec) { blocks.push_back(mlp_layout(spec, model.hidden_size, layer)); },
                model.layers[layer].ffn);
   }
-  blocks.push_back(
-      {"head",
-       BlockKind::Head,
-       model.vocab_size,
-       1,
-       {{"rows", model.hidden_size, false, {{model.tied_embeddings ? kEmbeddingName : "lm_head.weight", 1}}}},
-       {{"norm", "model.norm.weight", model.hidden_size}}});
+  blocks.push_back({"head",
+                    BlockKind::Head,
+                    model.vocab_size,
+                    1,
+                    {{"rows",
+                      Half::Mix,
+                      model.hidden_size,
+                      false,
+                      {{model.tied_embeddings ? kEmbeddingName : "lm_head.weight", 1}}}},
+                    {{"norm", "model.norm.weight", model.hidden_size}}});
   return blocks;
 }
 

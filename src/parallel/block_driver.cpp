@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+#include <deque>
+
 #include "octavo/base/error.h"
 #include "octavo/memory/account.h"
 #include "parallel/released_memory.h"
@@ -12,7 +15,6 @@ namespace octavo {
 namespace {
 
 struct SavedBlock final : Saved {
-  const MicroBatch* batch = nullptr;
   at::Tensor x_TH;             // the residual stream before the block; a leaf of the prologue's graph under `keep`
   std::vector<Stash> stashes;  // per step
 
@@ -31,17 +33,25 @@ at::Tensor gather(const at::Tensor& part, const MicroBatch& batch) {
   return batch.exchange.gather(part);
 }
 
+/// Whether the next step is to be projected early, so that its keys and values travel while this one is computed.
+bool is_exchanging(const Block& block, const MicroBatch& batch) {
+  return block.exchanges_keys_values() && batch.sequence.exchange_takes_time();
+}
+
 }  // namespace
 
-at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const MicroBatch& batch, std::unique_ptr<Saved>* saved) {
-  const std::unique_ptr<WeightTrip> trip = flow_.begin(Direction::Forward, batch.index);
-  auto slot = std::make_shared<WeightSlot>(WeightSlot{trip.get()});
+at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const Pass& pass, std::unique_ptr<Saved>* saved) {
+  const MicroBatch& batch = pass.batch;
+  WeightTrip& trip = pass.trip;
+  const int num_steps = trip.num_steps();
+  auto slot = std::make_shared<WeightSlot>(WeightSlot{&trip});
   auto kept = std::make_unique<SavedBlock>();
-  kept->batch = &batch;
   const bool keeps_graph = saved != nullptr && policy_.kind == StashPolicy::Kind::Keep;
   const bool keeps_values = saved != nullptr && policy_.kind != StashPolicy::Kind::Recompute;
   const CategoryScope scope(keeps_values ? MemoryCategory::Activations : MemoryCategory::Workspace);
   kept->x_TH = keeps_graph ? leaf_of(x_TH) : x_TH;
+  kept->stashes.assign(num_steps, Stash(saved != nullptr ? &policy_ : nullptr));
+  if (keeps_graph) kept->steps.resize(num_steps);
 
   at::Tensor sum_NH;
   {
@@ -58,22 +68,28 @@ at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const MicroBatch& batch,
       kept->shared_NH = shared_NH = leaf_of(shared_NH);
     }
     shared_TH.reset();
-    for (int step = 0; step < trip->num_steps(); ++step) {
-      kept->stashes.emplace_back(saved != nullptr ? &policy_ : nullptr);
-      StepGraph* graph = keeps_graph ? &kept->steps.emplace_back() : nullptr;
-      StepRun run(block_, batch, kept->stashes.back(), trip->units(step), WeightRefs(slot, step));
-      run.project(shared_NH, graph);
-      const at::Tensor partial_NH = run.mix(graph);
-      run.end_exchange();
-      trip->step_done(step);
+    const auto graph = [&](int step) { return keeps_graph ? &kept->steps[step] : nullptr; };
+    std::deque<StepRun> runs;  // projected, not mixed
+    int num_projected = 0;
+    for (int step = 0; step < num_steps; ++step) {
+      const int ahead = is_exchanging(block_, batch) ? 1 : 0;
+      for (; num_projected <= std::min(step + ahead, num_steps - 1); ++num_projected) {
+        runs.emplace_back(block_, batch, kept->stashes[num_projected], trip.units(num_projected),
+                          WeightRefs(slot, num_projected));
+        runs.back().project(shared_NH, graph(num_projected));
+        trip.half_done(num_projected, Half::Project);
+      }
+      const at::Tensor partial_NH = runs.front().mix(graph(step));
+      runs.front().end_exchange();
+      runs.pop_front();
+      trip.half_done(step, Half::Mix);
       const at::NoGradGuard no_grad;
       sum_NH = step == 0 ? partial_NH : sum_NH.add_(partial_NH);
     }
     // Kept whole it would cost as much as all tokens on every rank; backward gathers it again.
     if (keeps_graph && is_gathered) release_memory(shared_NH);
   }
-  trip->finish();
-  const at::Tensor sum_TH = batch.exchange.sum(std::move(sum_NH), trip->counts());
+  const at::Tensor sum_TH = batch.exchange.sum(std::move(sum_NH), trip.counts());
   slot->trip = nullptr;
   // The output is the next block's input, which every policy keeps.
   const CategoryScope output_scope(saved != nullptr ? MemoryCategory::Activations : MemoryCategory::Workspace);
@@ -85,17 +101,20 @@ at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const MicroBatch& batch,
   return y_TH;
 }
 
-at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH) {
+at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH, const Pass& pass) {
   auto* kept = dynamic_cast<SavedBlock*>(saved.get());
   internal_check(kept != nullptr, "[parallel] backward of something that this driver did not save");
-  const MicroBatch& batch = *kept->batch;
-  const std::unique_ptr<WeightTrip> trip = flow_.begin(Direction::Backward, batch.index);
+  const MicroBatch& batch = pass.batch;
+  WeightTrip& trip = pass.trip;
+  const int num_steps = trip.num_steps();
   const bool has_graph = kept->slot != nullptr;
   if (!has_graph) {
     kept->slot = std::make_shared<WeightSlot>();
     kept->x_TH = leaf_of(kept->x_TH);
+    kept->steps.resize(num_steps);
+    kept->stashes.resize(num_steps);
   }
-  kept->slot->trip = trip.get();
+  kept->slot->trip = &trip;
 
   if (!has_graph) {
     const at::AutoGradMode grad_mode(true);
@@ -108,27 +127,40 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH)
   kept->shared_TH.reset();
   at::Tensor dy_NH = gather(dy_TH, batch);
   at::Tensor dshared_NH;
-  for (int step = 0; step < trip->num_steps(); ++step) {
-    StepGraph graph;
-    StepRun run(block_, batch, kept->stashes[step], trip->units(step), WeightRefs(kept->slot, step));
+  std::deque<StepRun> runs;  // begun, not done
+  const auto begin = [&](int step) {
+    StepRun& run =
+        runs.emplace_back(block_, batch, kept->stashes[step], trip.units(step), WeightRefs(kept->slot, step));
     if (has_graph) {
-      graph = std::move(kept->steps[step]);
-      run.resume(graph);
+      run.resume(kept->steps[step]);
     } else {
       const at::AutoGradMode grad_mode(true);
       kept->stashes[step].begin_recompute();
-      run.project(kept->shared_NH, &graph);
+      run.project(kept->shared_NH, &kept->steps[step]);
+    }
+  };
+  if (num_steps > 0) begin(0);
+  for (int step = 0; step < num_steps; ++step) {
+    StepRun& run = runs.front();
+    StepGraph graph = std::move(kept->steps[step]);
+    if (!has_graph) {
+      const at::AutoGradMode grad_mode(true);
       run.mix(&graph);
       kept->stashes[step] = Stash();  // the graph holds what it still needs
     }
-    const at::Tensor gradient = run.backward(std::move(graph), dy_NH, kept->shared_NH);
-    trip->step_done(step);
+    run.backward_mix(graph, dy_NH);
+    trip.half_done(step, Half::Mix);
+    const bool begins_ahead = step + 1 < num_steps && is_exchanging(block_, batch);
+    if (begins_ahead) begin(step + 1);
+    const at::Tensor gradient = run.backward_project(graph, kept->shared_NH);
+    runs.pop_front();
+    trip.half_done(step, Half::Project);
+    if (step + 1 < num_steps && !begins_ahead) begin(step + 1);
     dshared_NH = step == 0 ? gradient : dshared_NH.add_(gradient);
   }
-  trip->finish();
   kept->shared_NH.reset();
   dy_NH.reset();
-  const at::Tensor dshared_TH = batch.exchange.sum(std::move(dshared_NH), trip->counts());
+  const at::Tensor dshared_TH = batch.exchange.sum(std::move(dshared_NH), trip.counts());
   at::Tensor dx_TH = run_backward({kept->prologue}, {dshared_TH}, {kept->x_TH}).front();
   kept->slot->trip = nullptr;
   return dx_TH.add_(dy_TH);

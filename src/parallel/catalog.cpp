@@ -9,18 +9,24 @@
 
 namespace octavo {
 
-std::unique_ptr<Flow> make_flow(ParamStore& store, RankGroups& groups, int block, const StashPolicy& stash) {
-  if (groups.fold->size() > 1) return make_weights_flow(store, *groups.fold, block);
-  // Kept values exist for all units at once anyway, so groups of units would save nothing.
-  const bool keeps = stash.kind == StashPolicy::Kind::Keep;
-  const int steps = keeps ? 1 : recommended_steps(store.table().blocks()[block], store.placement().shares[block]);
-  return make_local_flow(store, block, steps);
+std::vector<std::unique_ptr<Flow>> make_flows(ParamStore& store, RankGroups& groups, const RunOptions& options) {
+  const auto num_blocks = static_cast<int>(store.table().blocks().size());
+  if (groups.fold->size() > 1) return make_weights_flows(store, *groups.fold, options.overlap);
+  std::vector<std::unique_ptr<Flow>> flows;
+  for (int block = 0; block < num_blocks; ++block) {
+    // Kept values exist for all units at once anyway, so groups of units would save nothing.
+    const bool keeps = options.stash.kind == StashPolicy::Kind::Keep;
+    const int steps = keeps ? 1 : recommended_steps(store.table().blocks()[block], store.placement().shares[block]);
+    flows.push_back(make_local_flow(store, block, steps));
+  }
+  return flows;
 }
 
 std::unique_ptr<SequenceContext> make_sequence(const ParamStore& store, RankGroups& groups,
-                                               const std::vector<std::int64_t>& lengths) {
+                                               const std::vector<std::int64_t>& lengths, const RunOptions& options) {
   if (groups.fold->size() > 1) {
-    return make_fold_sequence(*groups.fold, groups.layout.fold_order, lengths, store.weights().options());
+    return make_fold_sequence(*groups.fold, groups.layout.fold_order, lengths, store.weights().options(),
+                              options.overlap);
   }
   return make_local_sequence(lengths, store.weights().options());
 }

@@ -57,6 +57,7 @@ class LocalSequence final : public SequenceContext {
   std::unique_ptr<KeyValueExchange> exchange(const at::Tensor& k, const at::Tensor& v) override {
     return std::make_unique<LocalKeyValues>(k, v);
   }
+  bool exchange_takes_time() const override { return false; }
   const std::vector<ops::AttentionPiece>& pieces() const override { return pieces_; }
 
  private:

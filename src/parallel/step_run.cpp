@@ -62,14 +62,18 @@ void StepRun::resume(const StepGraph& graph) {
   start_exchange(graph.leaves);
 }
 
-at::Tensor StepRun::backward(StepGraph graph, const at::Tensor& dy_NH, const at::Tensor& shared_NH) {
-  const std::vector<at::Tensor> gradients = run_backward({graph.partial}, {dy_NH}, graph.leaves);
-  if (exchange_) exchange_->finish();
-  end_exchange();
-  // The second graph's edges hold its leaves.
+void StepRun::backward_mix(StepGraph& graph, const at::Tensor& dy_NH) {
+  dprojected_ = run_backward({graph.partial}, {dy_NH}, graph.leaves);
+  // The graph's edges hold its leaves.
   graph.partial = Edge();
   graph.leaves.clear();
-  return run_backward(graph.projected, gradients, {shared_NH}).front();
+}
+
+at::Tensor StepRun::backward_project(StepGraph& graph, const at::Tensor& shared_NH) {
+  if (exchange_) exchange_->finish();
+  end_exchange();
+  const std::vector<at::Tensor> dprojected = std::move(dprojected_);
+  return run_backward(graph.projected, dprojected, {shared_NH}).front();
 }
 
 void StepRun::start_exchange(const std::vector<at::Tensor>& projected) {

@@ -31,8 +31,11 @@ struct StepGraph {
   std::shared_ptr<KeyValueSlot> keys_values;
 };
 
+/// Forward: project(), mix(), end_exchange(). Backward: resume() with the graph that forward kept, or project() and
+/// mix() again; then backward_mix(), backward_project().
 class StepRun {
  public:
+  /// `stash` must outlive this.
   StepRun(const Block& block, const MicroBatch& batch, Stash& stash, UnitRange units, WeightRefs weights);
 
   /// The first half, and the start of its exchange. With `graph`, keeps there what the backward needs.
@@ -44,8 +47,10 @@ class StepRun {
 
   /// For the backward of a graph that forward left: the exchange anew.
   void resume(const StepGraph& graph);
-  /// From the gradient of the partial sum to that of what the units share, [N, H].
-  at::Tensor backward(StepGraph graph, const at::Tensor& dy_NH, const at::Tensor& shared_NH);
+  /// From the gradient of the partial sum to those of what was projected, which are on their way when this returns.
+  void backward_mix(StepGraph& graph, const at::Tensor& dy_NH);
+  /// And to that of what the units share, [N, H].
+  at::Tensor backward_project(StepGraph& graph, const at::Tensor& shared_NH);
 
  private:
   void start_exchange(const std::vector<at::Tensor>& projected);
@@ -56,6 +61,7 @@ class StepRun {
   UnitRange units_;
   WeightRefs weights_;
   Projected projected_;
+  std::vector<at::Tensor> dprojected_;
   std::unique_ptr<KeyValueExchange> exchange_;
 };
 

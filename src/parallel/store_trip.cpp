@@ -22,11 +22,16 @@ at::Tensor StoreTrip::common(int common) {
 }
 
 void StoreTrip::add_product(int step, int panel, const at::Tensor& a, const at::Tensor& b) {
-  at::Tensor sum = gradient(step, panel);
-  if (sum.scalar_type() == a.scalar_type()) {
-    ops::addmm_(sum, a.t(), b);
+  GradientTerms target = gradient(step, panel);
+  const bool same_type = target.sum.scalar_type() == a.scalar_type();
+  if (same_type && target.is_empty) {
+    ops::mm_out(target.sum, a.t(), b);
+  } else if (same_type) {
+    ops::addmm_(target.sum, a.t(), b);
+  } else if (target.is_empty) {
+    target.sum.copy_(ops::mm(a.t(), b));
   } else {  // libtorch has no product of bfloat16 factors that adds into float32
-    ops::accumulate_(sum, ops::mm(a.t(), b));
+    ops::accumulate_(target.sum, ops::mm(a.t(), b));
   }
 }
 
@@ -35,7 +40,9 @@ at::Tensor StoreTrip::look_up(int step, int panel_index, const at::Tensor& ids) 
 }
 
 void StoreTrip::add_rows(int step, int panel, const at::Tensor& ids, const at::Tensor& dx) {
-  ops::embedding_backward_(gradient(step, panel), ids, dx, units(step).begin);
+  const GradientTerms target = gradient(step, panel);
+  if (target.is_empty) target.sum.zero_();
+  ops::embedding_backward_(target.sum, ids, dx, units(step).begin);
 }
 
 void StoreTrip::add_common(int common, const at::Tensor& gradient) {

@@ -12,6 +12,7 @@ class StoreTrip : public WeightTrip {
   /// The store must outlive this.
   StoreTrip(ParamStore& store, int block) : store_(store), block_(block) {}
 
+  void then(WeightTrip& next) final { next_ = &next; }
   UnitRange units(int step) const final;
   bool counts() const final { return share().counts(); }
   at::Tensor common(int common) final;
@@ -23,8 +24,19 @@ class StoreTrip : public WeightTrip {
  protected:
   /// The units of a step, of those that are computed here.
   virtual Interval part_of(int step) const = 0;
-  /// Where the step's gradients of a panel are added up: [rows, width], sum dtype.
-  virtual at::Tensor gradient(int step, int panel) = 0;
+  /// Where gradients are added up: [rows, width], sum dtype.
+  struct GradientTerms {
+    at::Tensor sum;
+    bool is_empty;  // it has no values yet: the first term is written
+  };
+  /// Those of the step's rows of a panel. Counts as the first term's place once it was asked for.
+  virtual GradientTerms gradient(int step, int panel) = 0;
+
+  /// The last step is in use.
+  void start_next() {
+    if (next_ != nullptr) next_->start();
+    next_ = nullptr;
+  }
 
   ParamStore& store() const { return store_; }
   const BlockLayout& layout() const { return store_.table().blocks()[block_]; }
@@ -38,6 +50,7 @@ class StoreTrip : public WeightTrip {
 
   ParamStore& store_;
   int block_;
+  WeightTrip* next_ = nullptr;
 };
 
 }  // namespace octavo

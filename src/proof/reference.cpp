@@ -75,7 +75,7 @@ NamedTensors forward_in(RankSession& session, const ModelSource& model, const Re
   ParamStore store(table, place(table, options.layout, session.world.rank()), options.compute, at::kCPU, false);
   store.load(model.rows());
   RankGroups groups(session.world, options.layout, store.placement());
-  Decoder decoder(model.spec(), store, groups, options.trainer.stash);
+  Decoder decoder(model.spec(), store, groups, {options.trainer.stash, options.trainer.overlap});
   TokenBatch tokens;
   std::vector<std::int64_t> ids;
   for (std::int64_t i = 0; i < batch.batch_size(); ++i) {

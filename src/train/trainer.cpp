@@ -31,7 +31,7 @@ Trainer::Trainer(const ModelSpec& model, const Layout& layout, World& world, Par
       store_(store),
       config_(config),
       groups_(world, layout, store.placement()),
-      decoder_(model, store, groups_, config.stash),
+      decoder_(model, store, groups_, {config.stash, config.overlap}),
       reducer_(store, *groups_.data, layout.zero, config.overlap),
       optimizer_(store, config.adamw) {
   if (config.micro_batch < 1) {

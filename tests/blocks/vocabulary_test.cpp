@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 
 #include "octavo/base/error.h"
@@ -43,6 +44,12 @@ std::unique_ptr<UnitExchange> alone() {
   return make_local_exchange();
 }
 
+Head::Result loss_and_gradient(const Head& head, Model& model, const at::Tensor& x, const at::Tensor& labels,
+                               double scale) {
+  const auto trip = model.trip(static_cast<int>(model.table.blocks().size()) - 1);
+  return head.loss_and_gradient(x, labels, scale, std::array{trip.get()}, *alone());
+}
+
 at::Tensor inputs(std::int64_t tokens) {
   return at::cos(at::arange(tokens * kHidden, at::kDouble) * 0.37).view({tokens, kHidden});
 }
@@ -63,7 +70,7 @@ TEST_CASE("the head's loss is the cross-entropy of its logits, over any chunks o
     const at::Tensor x = inputs(tokens), labels = labels_for(tokens);
     const Head head(kVocabulary, 1e-5);
     const auto trip = whole_model.trip(block);
-    const Head::Result whole = head.loss_and_gradient(x, labels, 0.25, *whole_model.flow(block), 0, *alone());
+    const Head::Result whole = loss_and_gradient(head, whole_model, x, labels, 0.25);
     const at::Tensor log_p = at::log_softmax(head.logits(head.final_norm(x, *trip), *trip, *alone()), 1);
     double expected = 0;
     for (std::int64_t t = 0; t < tokens; ++t) {
@@ -71,14 +78,13 @@ TEST_CASE("the head's loss is the cross-entropy of its logits, over any chunks o
       if (label >= 0) expected -= log_p[t][label].item<double>();
     }
     CHECK(whole.loss_sum.item<double>() == doctest::Approx(expected).epsilon(1e-12));
-    CHECK(head.loss(x, labels, *whole_model.flow(block), *alone()).loss_sum.item<double>() ==
-          doctest::Approx(expected).epsilon(1e-12));
+    CHECK(head.loss(x, labels, *trip, *alone()).loss_sum.item<double>() == doctest::Approx(expected).epsilon(1e-12));
     for (const std::int64_t chunk : {1, 2, 4}) {
       CAPTURE(tokens);
       CAPTURE(chunk);
       Model model;
-      const Head::Result parts = Head(kVocabulary, 1e-5, {.logit_bytes = 1, .fewest_tokens = chunk})
-                                     .loss_and_gradient(x, labels, 0.25, *model.flow(block), 0, *alone());
+      const Head small(kVocabulary, 1e-5, {.logit_bytes = 1, .fewest_tokens = chunk});
+      const Head::Result parts = loss_and_gradient(small, model, x, labels, 0.25);
       CHECK(parts.loss_sum.item<double>() == doctest::Approx(expected).epsilon(1e-12));
       CHECK(at::allclose(parts.dx_TH, whole.dx_TH, 1e-12, 1e-12));
       CHECK(at::allclose(model.store.gradients(), whole_model.store.gradients(), 1e-12, 1e-12));
@@ -89,10 +95,10 @@ TEST_CASE("the head's loss is the cross-entropy of its logits, over any chunks o
 TEST_CASE("a label beyond the vocabulary is refused, not lost") {
   const at::NoGradGuard no_grad;
   Model model;
-  const int block = static_cast<int>(model.table.blocks().size()) - 1;
+  const auto trip = model.trip(static_cast<int>(model.table.blocks().size()) - 1);
   const at::Tensor labels = at::full({3}, kVocabulary, at::kLong);
-  CHECK_THROWS_WITH_AS(Head(kVocabulary, 1e-5).loss(inputs(3), labels, *model.flow(block), *alone()),
-                       doctest::Contains("label 23"), UsageError);
+  CHECK_THROWS_WITH_AS(Head(kVocabulary, 1e-5).loss(inputs(3), labels, *trip, *alone()), doctest::Contains("label 23"),
+                       UsageError);
 }
 
 TEST_CASE("the embedding's gradient adds up over the tokens that share a row") {
@@ -112,9 +118,7 @@ TEST_CASE("the embedding's gradient adds up over the tokens that share a row") {
 TEST_CASE("no tokens have no loss and no gradient") {
   const at::NoGradGuard no_grad;
   Model model;
-  const int block = static_cast<int>(model.table.blocks().size()) - 1;
-  const Head::Result result =
-      Head(kVocabulary, 1e-5).loss_and_gradient(inputs(0), labels_for(0), 1.0, *model.flow(block), 0, *alone());
+  const Head::Result result = loss_and_gradient(Head(kVocabulary, 1e-5), model, inputs(0), labels_for(0), 1.0);
   CHECK(result.loss_sum.item<double>() == 0);
   CHECK(result.dx_TH.size(0) == 0);
   CHECK((model.store.gradients() == 0).all().item<bool>());

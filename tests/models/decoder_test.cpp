@@ -62,7 +62,7 @@ TEST_CASE("a batch without tokens passes through, forward and backward") {
   const at::NoGradGuard no_grad;
   for (const char* stash : {"keep", "recompute", "attention"}) {
     Model model(false);
-    Decoder decoder(model.model, model.store, model.groups, parse_stash_policy(stash));
+    Decoder decoder(model.model, model.store, model.groups, {parse_stash_policy(stash)});
     int done = 0;
     const at::Tensor loss = decoder.forward_backward(batch_of({}), 0, 1.0, [&](int) { ++done; });
     CHECK(loss.item<double>() == 0);

@@ -37,7 +37,10 @@ class PlainTrip final : public WeightTrip {
     for (const at::Tensor& panel : panels_) gradients_.push_back(at::zeros_like(panel));
   }
   int num_steps() const override { return 1; }
-  void step_done(int) override {}
+  void start() override {}
+  void then(WeightTrip&) override {}
+  void half_done(int, Half) override {}
+  bool is_returning() const override { return false; }
   void finish() override {}
   UnitRange units(int) const override { return {0, panels_.front().size(0)}; }
   bool counts() const override { return true; }

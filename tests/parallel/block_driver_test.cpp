@@ -49,7 +49,7 @@ Outcome run_block(int block, int steps, const std::string& stash, const std::vec
   Layer layer;
   const StashPolicy policy = parse_stash_policy(stash);
   const auto flow = make_local_flow(layer.store, block, steps);
-  BlockDriver driver(*layer.blocks[block - 1], *flow, policy);
+  BlockDriver driver(*layer.blocks[block - 1], policy);
   std::int64_t tokens = 0;
   for (const std::int64_t length : lengths) tokens += length;
   const auto sequence = make_local_sequence(lengths, layer.store.weights().options());
@@ -59,9 +59,10 @@ Outcome run_block(int block, int steps, const std::string& stash, const std::vec
   const at::Tensor dy = at::cos(at::arange(tokens * 16, at::kDouble) * 0.3).view({tokens, 16});
   std::unique_ptr<Saved> saved;
   Outcome outcome;
-  outcome.y = driver.forward(x, batch, &saved);
-  CHECK(at::allclose(driver.forward(x, batch, nullptr), outcome.y, 1e-13, 1e-13));
-  outcome.dx = driver.backward(std::move(saved), dy.clone());
+  const auto forward = flow->begin(Direction::Forward, 0), backward = flow->begin(Direction::Backward, 0);
+  outcome.y = driver.forward(x, {batch, *forward}, &saved);
+  CHECK(at::allclose(driver.forward(x, {batch, *forward}, nullptr), outcome.y, 1e-13, 1e-13));
+  outcome.dx = driver.backward(std::move(saved), dy.clone(), {batch, *backward});
   outcome.gradients = layer.store.gradients();
   return outcome;
 }
@@ -103,17 +104,19 @@ TEST_CASE("the gradient of the input is that of finite differences") {
   const at::Tensor dy = at::cos(at::arange(80, at::kDouble) * 0.3).view({5, 16});
   for (const int block : {1, 2}) {
     const auto flow = make_local_flow(layer.store, block, 2);
-    BlockDriver driver(*layer.blocks[block - 1], *flow, keep);
+    BlockDriver driver(*layer.blocks[block - 1], keep);
+    const auto trip = flow->begin(Direction::Backward, 0);
+    const Pass pass{batch, *trip};
     std::unique_ptr<Saved> saved;
-    driver.forward(x, batch, &saved);
-    const at::Tensor dx = driver.backward(std::move(saved), dy.clone());
+    driver.forward(x, pass, &saved);
+    const at::Tensor dx = driver.backward(std::move(saved), dy.clone(), pass);
     for (const int element : {0, 17, 42, 79}) {
       constexpr double kStep = 1e-6;
       at::Tensor up = x.clone(), down = x.clone();
       up.view({-1}).select(0, element).add_(kStep);
       down.view({-1}).select(0, element).sub_(kStep);
       const at::Tensor difference =
-          (driver.forward(up, batch, nullptr) - driver.forward(down, batch, nullptr)) / (2 * kStep);
+          (driver.forward(up, pass, nullptr) - driver.forward(down, pass, nullptr)) / (2 * kStep);
       CHECK((difference * dy).sum().item<double>() ==
             doctest::Approx(dx.view({-1}).select(0, element).item<double>()).epsilon(1e-6));
     }

@@ -25,7 +25,7 @@ struct Rank {
         cut{order, layout.mesh.size(Axis::Fold)},
         tensor(world.split(layout.mesh, std::array{Axis::Tensor})),
         fold(world.split(layout.mesh, std::array{Axis::Fold})),
-        held(make_fold_sequence(*fold, order, lengths, at::kDouble)) {
+        held(make_fold_sequence(*fold, order, lengths, at::kDouble, /*overlap=*/true)) {
     ids = held->cut(token_values(), 0);
     inner = make_tensor_exchange(*tensor, layout.tensor_form, ids.size(0));
     for (const PositionOrder positions : {PositionOrder::Sequences, PositionOrder::Ranks}) {

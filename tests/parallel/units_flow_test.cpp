@@ -8,6 +8,7 @@
 
 #include "octavo/comm/run_ranks.h"
 #include "octavo/layout/fold_units.h"
+#include "octavo/parallel/trips.h"
 
 using namespace octavo;
 
@@ -53,7 +54,8 @@ struct Reference {
 void run_trip(WeightTrip& trip, const ParamTable& table, int block, Reference& reference, int round) {
   const BlockLayout& layout = table.blocks()[block];
   for (int step = 0; step < trip.num_steps(); ++step) {
-    for (int panel = 0; panel < static_cast<int>(layout.panels.size()); ++panel) {
+    const bool has_units = trip.units(step).size() > 0;
+    for (int panel = 0; has_units && panel < static_cast<int>(layout.panels.size()); ++panel) {
       const std::int64_t rows = layout.panels[panel].rows_per_unit();
       const std::int64_t first = trip.units(step).begin * rows, count = trip.units(step).size() * rows;
       const int slab = table.panel_slab(block, panel);
@@ -82,10 +84,10 @@ TEST_CASE("every unit's weights are at hand on one rank, and all gradients end w
             ParamStore store(table, place(table, layout, world.rank()), ElementType::Float64, at::kCPU, true);
             load(store);
             const auto fold = world.split(layout.mesh, std::array{Axis::Fold});
-            const auto flow = make_units_flow(store, *fold, block, steps);
+            const auto flow = make_units_flow(store, *fold, block, steps, /*overlap=*/true);
             const std::int64_t units =
                 fold_units(table.blocks()[block], store.placement().shares[block], degree)[world.rank()].size();
-            CHECK(flow->num_steps() == std::min<std::int64_t>(steps, units));
+            CHECK(flow->num_steps() == std::clamp<std::int64_t>(units, 1, steps));
             for (const int round : {0, 1})
               run_trip(*flow->begin(Direction::Backward, 0), table, block, reference, round);
             for (int panel = 0; panel < static_cast<int>(table.blocks()[block].panels.size()); ++panel) {
@@ -107,9 +109,18 @@ TEST_CASE("what travels is what ranks compute with and do not store, once forwar
   run_ranks({.num_ranks = 8}, [&](World& world) {
     ParamStore store(table, place(table, layout, world.rank()), ElementType::Float32, at::kCPU, true);
     const auto fold = world.split(layout.mesh, std::array{Axis::Fold});
-    const auto flow = make_units_flow(store, *fold, kAttention, 1);
-    flow->begin(Direction::Forward, 0)->finish();
-    flow->begin(Direction::Backward, 0)->finish();
+    const auto flow = make_units_flow(store, *fold, kAttention, 1, /*overlap=*/true);
+    for (const Direction direction : {Direction::Forward, Direction::Backward}) {
+      const std::unique_ptr<WeightTrip> trip = flow->begin(direction, 0);
+      const bool has_units = trip->units(0).size() > 0;
+      for (int panel = 0; has_units && direction == Direction::Backward && panel < 2; ++panel) {
+        const at::Tensor rows = trip->panel(0, panel);
+        trip->add_product(0, panel, at::ones({1, rows.size(0)}), at::ones({1, rows.size(1)}));
+      }
+      CHECK(trip->is_returning() == (direction == Direction::Backward));
+      trip->step_done(0);
+      trip->finish();
+    }
     Bytes weights = 0, gradients = 0;
     for (const LedgerRow& row : world.ledger().rows()) {
       (row.purpose == Purpose::Weights ? weights : gradients) += row.logical;
@@ -121,4 +132,26 @@ TEST_CASE("what travels is what ranks compute with and do not store, once forwar
     CHECK(sent[0].item<std::int64_t>() == 2 * elements * 4);
     CHECK(sent[1].item<std::int64_t>() == elements * 4);
   });
+}
+
+TEST_CASE("the next trip starts with the last step, also on a rank without units, and gradients come after it") {
+  const ParamTable table(model_of(2));
+  const Layout layout{.mesh = DeviceMesh({{Axis::Fold, 8}})};
+  for (const bool overlap : {true, false}) {
+    run_ranks({.num_ranks = 8}, [&](World& world) {
+      Reference reference(table);
+      ParamStore store(table, place(table, layout, world.rank()), ElementType::Float64, at::kCPU, true);
+      load(store);
+      const auto fold = world.split(layout.mesh, std::array{Axis::Fold});
+      const auto flow = make_units_flow(store, *fold, kAttention, 2, overlap);
+      Trips trips(0);
+      std::vector<WeightTrip*> chain;
+      for (int i = 0; i < 3; ++i) chain.push_back(&trips.add(*flow, Direction::Backward));
+      for (WeightTrip* trip : chain) run_trip(*trip, table, kAttention, reference, 0);
+      const int slab = table.panel_slab(kAttention, 0);
+      const Interval rows = store.placement().slabs[slab].rows;
+      const at::Tensor a = factor(rows.begin, rows.size(), 0);
+      CHECK(at::allclose(store.gradient(slab), 3 * a.t().matmul(factor(0, 12, 0)), 1e-12, 1e-12));
+    });
+  }
 }

@@ -29,6 +29,8 @@ class SequenceContext {
   /// Starts to bring k, v [T, U, D] of the tokens held here to where they are seen. Collective over the axes that cut
   /// tokens. The context must outlive the exchange.
   virtual std::unique_ptr<KeyValueExchange> exchange(const at::Tensor& k, const at::Tensor& v) = 0;
+  /// Whether that takes time: then a driver starts it a step ahead.
+  virtual bool exchange_takes_time() const = 0;
   /// Which queries (of T) see which keys (of S).
   virtual const std::vector<ops::AttentionPiece>& pieces() const = 0;
 };

@@ -4,12 +4,16 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <span>
+#include <vector>
+
 #include "octavo/blocks/context.h"
 #include "octavo/ops/weight_ref.h"
 
 namespace octavo {
 
-/// x [T, H] = the rows of ids [N] (int64, CPU), wherever they are. Collective over the exchange's ranks.
+/// x [T, H] = the rows of ids [N] (int64, CPU), wherever they are. Collective over the ranks of exchange and trip. Here
+/// and below, trips are finished by whoever made them.
 at::Tensor embed(const at::Tensor& ids_N, WeightTrip& trip, UnitExchange& exchange);
 /// Sends the gradient of the rows, from dx [T, H], on its way. Collective likewise.
 void embed_backward(const at::Tensor& ids_N, const at::Tensor& dx_TH, WeightTrip& trip, UnitExchange& exchange);
@@ -31,13 +35,18 @@ class Head {
     at::Tensor dx_TH;     // gradient of gradient_scale * loss_sum; undefined unless asked for
   };
 
-  /// x [T, H] is the residual stream, labels [N] int64 on the CPU, negative = ignored. With all rows in one step, a
-  /// chunk's gradient is made while its logits are at hand; with several, a first trip finds the log-sum-exp of every
-  /// token and a second makes the logits again. Collective over the exchange's ranks and those of the flow. Throws
-  /// UsageError naming the first label beyond the vocabulary.
-  Result loss(const at::Tensor& x_TH, const at::Tensor& labels_N, Flow& flow, UnitExchange& exchange) const;
-  Result loss_and_gradient(const at::Tensor& x_TH, const at::Tensor& labels_N, double gradient_scale, Flow& flow,
-                           int micro_batch, UnitExchange& exchange) const;
+  /// The trips that loss_and_gradient() takes over rows in so many steps. With all rows in one, a chunk's gradient is
+  /// made while its logits are at hand; with several, a first trip finds the log-sum-exp of every token and a second
+  /// makes the logits again.
+  static std::vector<Direction> directions(int num_steps) {
+    return num_steps == 1 ? std::vector{Direction::Backward} : std::vector{Direction::Forward, Direction::Backward};
+  }
+  /// x [T, H] is the residual stream, labels [N] int64 on the CPU, negative = ignored; `trips` as directions() says.
+  /// Collective over the ranks of exchange and trips. Throws UsageError naming the first label beyond the vocabulary.
+  Result loss_and_gradient(const at::Tensor& x_TH, const at::Tensor& labels_N, double gradient_scale,
+                           std::span<WeightTrip* const> trips, UnitExchange& exchange) const;
+  /// The loss alone, in a forward trip.
+  Result loss(const at::Tensor& x_TH, const at::Tensor& labels_N, WeightTrip& trip, UnitExchange& exchange) const;
 
   /// The final norm of x [T, H]. Local.
   at::Tensor final_norm(const at::Tensor& x_TH, WeightTrip& trip) const;

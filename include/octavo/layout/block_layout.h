@@ -22,9 +22,13 @@ struct PanelSection {
   bool by_part = false;  // the rows are the parts' own, one after another; else the parts of a unit share them
 };
 
+/// The two halves of what a block computes of some units: between them tokens may meet tokens (blocks/block.h).
+enum class Half { Project, Mix };
+
 /// A matrix [num_units * rows_per_unit(), width]; within a unit the sections follow one another.
 struct PanelLayout {
   std::string name;    // "qkv"
+  Half half;           // that reads it
   std::int64_t width;  // columns
   bool transposed;     // true: the checkpoint stores [width, rows], as o_proj and down_proj
   std::vector<PanelSection> sections;

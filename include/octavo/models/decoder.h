@@ -7,12 +7,15 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "octavo/blocks/vocabulary.h"
 #include "octavo/parallel/block_driver.h"
+#include "octavo/parallel/catalog.h"
 #include "octavo/parallel/param_store.h"
 #include "octavo/parallel/rank_groups.h"
+#include "octavo/parallel/trips.h"
 
 namespace octavo {
 
@@ -27,7 +30,7 @@ struct TokenBatch {
 class Decoder {
  public:
   /// `store` and `groups` must outlive this.
-  Decoder(const ModelSpec& model, ParamStore& store, RankGroups& groups, StashPolicy stash);
+  Decoder(const ModelSpec& model, ParamStore& store, RankGroups& groups, const RunOptions& options);
   Decoder(const Decoder&) = delete;  // its drivers refer to it
 
   /// Called with each block whose gradients got their last contribution in this pass, in backward order.
@@ -50,12 +53,14 @@ class Decoder {
   int num_blocks() const { return static_cast<int>(flows_.size()); }
 
  private:
-  at::Tensor run_blocks(const at::Tensor& ids, const MicroBatch& batch, std::vector<std::unique_ptr<Saved>>* saved,
-                        const Probe& probe);
+  /// Of all blocks but the head.
+  std::vector<WeightTrip*> forward_trips(Trips& trips);
+  at::Tensor run_blocks(const at::Tensor& ids, const MicroBatch& batch, std::span<WeightTrip* const> trips,
+                        std::vector<std::unique_ptr<Saved>>* saved, const Probe& probe);
 
   ParamStore& store_;
   RankGroups& groups_;
-  StashPolicy stash_;
+  const RunOptions options_;
   std::vector<std::unique_ptr<Flow>> flows_;    // per block, embedding and head included
   std::vector<std::unique_ptr<Block>> blocks_;  // between embedding and head
   std::vector<BlockDriver> drivers_;            // of blocks_

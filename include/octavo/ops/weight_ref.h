@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "octavo/layout/block_layout.h"
+
 namespace octavo {
 
 /// Units [begin, end) of a block, and behind them units of zeros that belong to no parameter.
@@ -23,6 +25,13 @@ struct UnitRange {
 class WeightTrip {
  public:
   virtual ~WeightTrip() = default;
+
+  /// The first step's weights may travel from now on; else they do when they are first used.
+  virtual void start() = 0;
+  /// `next` is the trip that will be used after this one: it is started when this one is at its last step. It must
+  /// outlive the steps of this.
+  virtual void then(WeightTrip& next) = 0;
+
   virtual int num_steps() const = 0;
   virtual UnitRange units(int step) const = 0;
   /// Whether the partial sums made with these weights count; if not, another rank makes the same.
@@ -37,10 +46,17 @@ class WeightTrip {
   /// gradient rows += dx [T, width].
   virtual at::Tensor look_up(int step, int panel, const at::Tensor& ids) = 0;
   virtual void add_rows(int step, int panel, const at::Tensor& ids, const at::Tensor& dx) = 0;
-  /// The step's weights are not read any more, and its gradients have their last term: they may travel. Steps end in
-  /// their order.
-  virtual void step_done(int step) = 0;
-  /// Whatever travelled has arrived. Collective over the axes that the weights travel on.
+  /// The weights of this half of the step are not read any more, and its gradients have their last term: they may
+  /// travel. For each half in the order of the steps.
+  virtual void half_done(int step, Half half) = 0;
+  void step_done(int step) {
+    half_done(step, Half::Mix);
+    half_done(step, Half::Project);
+  }
+  /// Whether gradients were sent that finish() waits for: the same on every rank.
+  virtual bool is_returning() const = 0;
+  /// Whatever travelled has arrived: after the last step, at once or later. Collective over the axes that the weights
+  /// travel on.
   virtual void finish() = 0;
   /// Adds `gradient` [size] (sum dtype) to that of the common vector. Of ranks that compute the same inside their units
   /// one counts.

@@ -1,7 +1,7 @@
-// Runs one block forward and backward over the steps of a flow: y = x + sum over units of partial(prologue(x)).
+// Runs one block forward and backward over the steps of a trip: y = x + sum over units of partial(prologue(x)).
 // The stack of layers is no autograd graph; what backward needs is a value, `Saved` (design 3).
 //
-// How weights come to this rank is the flow's business, how tokens meet units of other ranks the exchange's; the driver
+// How weights come to this rank is the trip's business, how tokens meet units of other ranks the exchange's; the driver
 // knows neither. Letters: T tokens held here between blocks, N tokens that the units here are applied to.
 #pragma once
 
@@ -27,23 +27,27 @@ struct MicroBatch {
   UnitExchange& exchange;
 };
 
+/// A pass of one block over a micro-batch. Its trip is finished by whoever made it.
+struct Pass {
+  const MicroBatch& batch;
+  WeightTrip& trip;
+};
+
 class BlockDriver {
  public:
-  /// `policy` says what forward keeps. All three must outlive this.
-  BlockDriver(const Block& block, Flow& flow, const StashPolicy& policy)
-      : block_(block), flow_(flow), policy_(policy) {}
+  /// `policy` says what forward keeps. Both must outlive this.
+  BlockDriver(const Block& block, const StashPolicy& policy) : block_(block), policy_(policy) {}
 
   /// x [T, H] -> [T, H]. With `saved`, keeps there what backward needs; without (null), nothing: inference. Collective
-  /// over the axes behind flow, sequence and exchange.
-  at::Tensor forward(const at::Tensor& x_TH, const MicroBatch& batch, std::unique_ptr<Saved>* saved);
+  /// over the axes behind trip, sequence and exchange.
+  at::Tensor forward(const at::Tensor& x_TH, const Pass& pass, std::unique_ptr<Saved>* saved);
 
-  /// dy [T, H] -> dx [T, H]; may overwrite dy. Sends the weight gradients on their way. The micro-batch given to
-  /// forward must still be alive. Collective likewise.
-  at::Tensor backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH);
+  /// dy [T, H] -> dx [T, H]; may overwrite dy. Hands the weight gradients to the trip. Its steps are those of the
+  /// forward trip unless only x was kept. Collective likewise.
+  at::Tensor backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH, const Pass& pass);
 
  private:
   const Block& block_;
-  Flow& flow_;
   const StashPolicy& policy_;
 };
 

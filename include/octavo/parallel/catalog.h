@@ -12,12 +12,18 @@
 
 namespace octavo {
 
-/// The flow for block `block`, in steps that suit what `stash` keeps. Store and groups must outlive it.
-std::unique_ptr<Flow> make_flow(ParamStore& store, RankGroups& groups, int block, const StashPolicy& stash);
+/// How a rank goes about its work, whatever its layout.
+struct RunOptions {
+  StashPolicy stash;
+  bool overlap = true;  // what travels does so while something is computed; else it is waited for at once
+};
+
+/// The flows of all blocks, in steps that suit what is kept. Store and groups must outlive them.
+std::vector<std::unique_ptr<Flow>> make_flows(ParamStore& store, RankGroups& groups, const RunOptions& options);
 
 /// Where the tokens of one micro-batch of sequences of `lengths` tokens meet. The groups must outlive it.
 std::unique_ptr<SequenceContext> make_sequence(const ParamStore& store, RankGroups& groups,
-                                               const std::vector<std::int64_t>& lengths);
+                                               const std::vector<std::int64_t>& lengths, const RunOptions& options);
 
 /// Where its `num_tokens` tokens meet units that other ranks hold. The groups must outlive it.
 std::unique_ptr<UnitExchange> make_exchange(RankGroups& groups, std::int64_t num_tokens);

@@ -62,8 +62,9 @@ class FoldKeyValues final : public KeyValueExchange {
 class FoldSequence final : public SequenceContext {
  public:
   FoldSequence(Communicator& fold, TokenOrder order, const std::vector<std::int64_t>& lengths,
-               const at::TensorOptions& options)
+               const at::TensorOptions& options, bool overlap)
       : fold_(fold),
+        overlap_(overlap),
         map_({order, fold.size()}, lengths),
         tables_(map_.num_held(), positions(map_, fold.index()), options) {
     for (const ChunkPlace& chunk : map_.chunks()) {
@@ -100,6 +101,7 @@ class FoldSequence final : public SequenceContext {
     return std::make_unique<FoldKeyValues>(fold_, map_, k, v);
   }
 
+  bool exchange_takes_time() const override { return overlap_; }
   const std::vector<ops::AttentionPiece>& pieces() const override { return pieces_; }
 
  private:
@@ -112,6 +114,7 @@ class FoldSequence final : public SequenceContext {
   }
 
   Communicator& fold_;
+  const bool overlap_;
   const TokenMap map_;
   PositionTables tables_;
   std::vector<ops::AttentionPiece> pieces_;
@@ -121,8 +124,8 @@ class FoldSequence final : public SequenceContext {
 
 std::unique_ptr<SequenceContext> make_fold_sequence(Communicator& fold, TokenOrder order,
                                                     const std::vector<std::int64_t>& lengths,
-                                                    const at::TensorOptions& options) {
-  return std::make_unique<FoldSequence>(fold, order, lengths, options);
+                                                    const at::TensorOptions& options, bool overlap) {
+  return std::make_unique<FoldSequence>(fold, order, lengths, options, overlap);
 }
 
 }  // namespace octavo

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "octavo/layout/fold_steps.h"
+#include "octavo/base/error.h"
 #include "octavo/layout/fold_units.h"
 #include "octavo/memory/account.h"
 #include "octavo/ops/accumulate.h"
@@ -17,34 +17,52 @@ namespace {
 
 /// What all trips of a flow know.
 struct UnitsPlan {
-  Interval units;  // of this rank, of those of all ranks of the axis
-  int num_steps;
+  Interval units;                    // of this rank, of those of all ranks of the axis
+  int num_steps;                     // of this rank; one without a unit
+  bool overlap;                      // the next trip starts during the last step of this
+  bool any_foreign;                  // of some ranks
   std::vector<ForeignRows> foreign;  // that this rank uses or stores
 };
 
 class UnitsTrip final : public StoreTrip {
  public:
   UnitsTrip(ParamStore& store, Communicator& fold, int block, const UnitsPlan& plan, Direction direction)
-      : StoreTrip(store, block), fold_(fold), plan_(plan), direction_(direction), panels_(layout().panels.size()) {
-    fetch();
-  }
+      : StoreTrip(store, block), fold_(fold), plan_(plan), direction_(direction), panels_(layout().panels.size()) {}
 
   int num_steps() const override { return plan_.num_steps; }
 
-  at::Tensor panel(int step, int panel) override {
-    for (Pending& pending : arriving_) pending.wait();
-    arriving_.clear();
-    const Panel& own = panels_[panel];
-    return own.fetched.defined() ? of_step(own.fetched, step, panel) : stored(store().weight(slab(panel)), step, panel);
+  void start() override {
+    if (!std::exchange(is_started_, true)) fetch();
   }
 
-  void step_done(int) override {}
-
-  void finish() override {
+  at::Tensor panel(int step, int panel) override {
+    start();
+    for (Pending& pending : arriving_) pending.wait();
     arriving_.clear();
-    lent_.clear();
+    if (layout().panels[panel].half == Half::Mix) at_last(step);
+    const at::Tensor& fetched = panels_[panel].fetched;
+    return fetched.defined() ? of_step(fetched, step, panel) : stored(store().weight(slab(panel)), step, panel);
+  }
+
+  /// Every rank comes here, also one without units: what it sends is posted, between the same collectives as elsewhere.
+  void half_done(int step, Half half) override {
+    start();
+    if (half == Half::Mix) at_last(step);
+    if (step + 1 < num_steps() || ++num_halves_done_ < 2) return;
+    arriving_.clear();
     if (direction_ == Direction::Backward) send_back();
     panels_.clear();
+  }
+
+  bool is_returning() const override { return plan_.any_foreign && direction_ == Direction::Backward; }
+
+  void finish() override {
+    sent_.clear();
+    for (Arriving& each : returned_) {
+      each.pending.wait();
+      ops::accumulate_(each.target, each.rows);
+    }
+    returned_.clear();
   }
 
  protected:
@@ -53,16 +71,33 @@ class UnitsTrip final : public StoreTrip {
     return {plan_.units.begin + part.begin, plan_.units.begin + part.end};
   }
 
-  at::Tensor gradient(int step, int panel) override {
-    if (!panels_[panel].fetched.defined()) return stored(store().gradient(slab(panel)), step, panel);
-    return of_step(fetched_gradient(panel), step, panel);
+  GradientTerms gradient(int step, int panel) override {
+    Panel& own = panels_[panel];
+    if (!own.fetched.defined()) return {stored(store().gradient(slab(panel)), step, panel), /*is_empty=*/false};
+    if (!own.gradient.defined()) {
+      const CategoryScope scope(MemoryCategory::Communication);
+      own.gradient = at::empty(own.fetched.sizes(), store().gradients().options());
+    }
+    const bool is_empty = step >= own.num_steps_begun;
+    own.num_steps_begun = std::max(own.num_steps_begun, step + 1);
+    return {of_step(own.gradient, step, panel), is_empty};
   }
 
  private:
   /// A panel of which other ranks store rows that are used here: all rows of this rank's units. Else without tensors.
   struct Panel {
     at::Tensor fetched, gradient;
+    int num_steps_begun = 0;  // whose gradients were added up or are
   };
+  /// Gradients from another rank, and where they are added.
+  struct Arriving {
+    at::Tensor rows, target;
+    Pending pending;
+  };
+
+  void at_last(int step) {
+    if (plan_.overlap && step + 1 == num_steps()) start_next();
+  }
 
   /// Rows of the panel that this rank uses, and those that it stores.
   Interval used(int panel) const {
@@ -81,21 +116,12 @@ class UnitsTrip final : public StoreTrip {
     return rows_from(whole, kept(panel).begin, rows_of(step, panel));
   }
 
-  at::Tensor& fetched_gradient(int panel) {
-    Panel& own = panels_[panel];
-    if (!own.gradient.defined()) {
-      const CategoryScope scope(MemoryCategory::Communication);
-      own.gradient = at::zeros(own.fetched.sizes(), store().gradients().options());
-    }
-    return own.gradient;
-  }
-
   void fetch() {
     const CategoryScope scope(MemoryCategory::Communication);
     for (const ForeignRows& each : plan_.foreign) {
       const at::Tensor weights = store().weight(slab(each.panel));
       if (each.owner == fold_.index()) {
-        lent_.push_back(fold_.send(rows_from(weights, kept(each.panel).begin, each.rows), each.user, Purpose::Weights));
+        sent_.push_back(fold_.send(rows_from(weights, kept(each.panel).begin, each.rows), each.user, Purpose::Weights));
         continue;
       }
       const Interval rows = used(each.panel);
@@ -112,16 +138,16 @@ class UnitsTrip final : public StoreTrip {
   /// The gradients of foreign rows go to their owners. Every row has one user, so each owner adds one term to a row.
   void send_back() {
     const CategoryScope scope(MemoryCategory::Communication);
-    std::vector<Pending> pending;
-    std::vector<std::pair<at::Tensor, at::Tensor>> received;  // and where it is added
     for (const ForeignRows& each : plan_.foreign) {
+      const Panel& panel = panels_[each.panel];
       if (each.user == fold_.index()) {
-        const at::Tensor rows = rows_from(fetched_gradient(each.panel), used(each.panel).begin, each.rows);
-        pending.push_back(fold_.send(rows, each.owner, Purpose::Gradients));
+        internal_check(panel.num_steps_begun == num_steps(), "[parallel] a step without gradients");
+        sent_.push_back(
+            fold_.send(rows_from(panel.gradient, used(each.panel).begin, each.rows), each.owner, Purpose::Gradients));
       } else {
         const at::Tensor target = rows_from(store().gradient(slab(each.panel)), kept(each.panel).begin, each.rows);
-        received.emplace_back(at::empty_like(target), target);
-        pending.push_back(fold_.recv(received.back().first, each.user, Purpose::Gradients));
+        const at::Tensor rows = at::empty_like(target);
+        returned_.push_back({rows, target, fold_.recv(rows, each.user, Purpose::Gradients)});
       }
     }
     for (int panel = 0; panel < static_cast<int>(panels_.size()); ++panel) {
@@ -130,26 +156,29 @@ class UnitsTrip final : public StoreTrip {
       ops::accumulate_(rows_from(store().gradient(slab(panel)), kept(panel).begin, own),
                        rows_from(panels_[panel].gradient, used(panel).begin, own));
     }
-    for (Pending& each : pending) each.wait();
-    for (const auto& [rows, target] : received) ops::accumulate_(target, rows);
   }
 
   Communicator& fold_;
   const UnitsPlan& plan_;
   const Direction direction_;
+  bool is_started_ = false;
+  int num_halves_done_ = 0;  // of the last step
   std::vector<Panel> panels_;
-  std::vector<Pending> arriving_, lent_;
+  std::vector<Pending> arriving_, sent_;
+  std::vector<Arriving> returned_;
 };
 
 class UnitsFlow final : public Flow {
  public:
-  UnitsFlow(ParamStore& store, Communicator& fold, int block, int num_steps)
+  UnitsFlow(ParamStore& store, Communicator& fold, int block, int num_steps, bool overlap)
       : store_(store), fold_(fold), block_(block) {
     const BlockLayout& layout = store.table().blocks()[block];
     const BlockShare& share = store.placement().shares[block];
     plan_.units = fold_units(layout, share, fold.size())[fold.index()];
-    plan_.num_steps = static_cast<int>(std::min<std::int64_t>(num_steps, plan_.units.size()));
+    plan_.num_steps = static_cast<int>(std::clamp<std::int64_t>(plan_.units.size(), 1, num_steps));
+    plan_.overlap = overlap;
     plan_.foreign = foreign_rows(layout, share, fold.size());
+    plan_.any_foreign = !plan_.foreign.empty();
     std::erase_if(plan_.foreign,
                   [&](const ForeignRows& rows) { return rows.user != fold.index() && rows.owner != fold.index(); });
   }
@@ -168,8 +197,8 @@ class UnitsFlow final : public Flow {
 
 }  // namespace
 
-std::unique_ptr<Flow> make_units_flow(ParamStore& store, Communicator& fold, int block, int num_steps) {
-  return std::make_unique<UnitsFlow>(store, fold, block, num_steps);
+std::unique_ptr<Flow> make_units_flow(ParamStore& store, Communicator& fold, int block, int num_steps, bool overlap) {
+  return std::make_unique<UnitsFlow>(store, fold, block, num_steps, overlap);
 }
 
 }  // namespace octavo

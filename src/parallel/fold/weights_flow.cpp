@@ -2,14 +2,14 @@
 
 #include <ATen/ATen.h>
 
-#include <array>
+#include <deque>
 #include <utility>
 #include <vector>
 
 #include "octavo/base/error.h"
 #include "octavo/layout/fold_steps.h"
 #include "octavo/memory/account.h"
-#include "octavo/ops/accumulate.h"
+#include "parallel/fold/gradient_returns.h"
 #include "parallel/store_trip.h"
 
 namespace octavo {
@@ -17,63 +17,94 @@ namespace {
 
 class WeightsTrip final : public StoreTrip {
  public:
-  WeightsTrip(ParamStore& store, Communicator& fold, int block, Direction direction)
-      : StoreTrip(store, block), fold_(fold), direction_(direction) {
-    if (layout().kind != BlockKind::Embedding || direction == Direction::Forward) fetch(0);
-  }
+  WeightsTrip(ParamStore& store, Communicator& fold, int block, Direction direction, bool overlap,
+              GradientReturns& returns)
+      : StoreTrip(store, block),
+        fold_(fold),
+        direction_(direction),
+        overlap_(overlap),
+        returns_(returns),
+        weights_(layout().panels.size()),
+        gradients_(layout().panels.size()) {}
 
   int num_steps() const override { return num_fold_steps(share(), fold_.size()); }
 
+  void start() override {
+    // The embedding's backward reads no weights.
+    if (layout().kind == BlockKind::Embedding && direction_ == Direction::Backward) return;
+    for (int panel = 0; panel < num_panels(); ++panel) {
+      if (weights_[panel].num_fetched == 0) fetch(panel);
+    }
+  }
+
   at::Tensor panel(int step, int panel) override {
-    arrive(step);
-    return shards_.at(step % kSlots).panels[panel];
+    PanelRows& rows = weights_[panel];
+    if (rows.num_fetched == step) fetch(panel);
+    Rows& mine = rows.here.at(step - rows.first());
+    for (Pending& pending : mine.arriving) pending.wait();
+    mine.arriving.clear();
+    if (overlap_) fetch_ahead(panel);
+    if (overlap_ && step + 1 == num_steps() && layout().panels[panel].half == Half::Mix) start_next();
+    return mine.whole;
   }
 
-  void step_done(int step) override {
-    shards_[step % kSlots] = {};
-    if (direction_ == Direction::Backward) send_back(step);
+  void half_done(int step, Half half) override {
+    for (int panel = 0; panel < num_panels(); ++panel) {
+      if (layout().panels[panel].half != half) continue;
+      if (direction_ == Direction::Backward) send_back(step, panel);
+      PanelRows& rows = weights_[panel];
+      if (rows.here.empty()) continue;
+      internal_check(rows.first() == step, "[parallel] a step's weights are done with out of order");
+      rows.here.pop_front();
+      if (overlap_) fetch_ahead(panel);
+    }
   }
 
-  void finish() override {
-    for (Returning& each : returning_) arrive(each);
-    returning_.clear();
-  }
+  bool is_returning() const override { return num_returned_ > 0; }
+  void finish() override { returns_.finish(num_returned_); }
 
  protected:
   Interval part_of(int step) const override { return units_of_fold_step(share(), fold_.size(), step); }
 
-  at::Tensor gradient(int step, int panel) override {
-    if (gradients_.empty()) {
-      gradients_.resize(num_panels());
-      gradients_step_ = step;
+  GradientTerms gradient(int step, int panel) override {
+    if (step >= num_steps_begun_) {
+      returns_.begin_step();
+      num_returned_ = returns_.num_steps();
+      num_steps_begun_ = step + 1;
     }
-    internal_check(gradients_step_ == step, "[parallel] gradients of a step that is over");
     at::Tensor& sum = gradients_[panel];
-    if (!sum.defined()) {
-      const CategoryScope scope(MemoryCategory::Communication);
-      sum = at::zeros({rows_of(step, panel).size(), width(panel)}, store().gradients().options());
+    if (sum.defined()) return {sum, /*is_empty=*/false};
+    const Interval rows = rows_of(step, panel);
+    if (rows == own_rows(step, panel)) {
+      sum = own(store().gradient(slab(panel)), panel, rows);
+      return {sum, /*is_empty=*/false};
     }
-    return sum;
+    const CategoryScope scope(MemoryCategory::Communication);
+    sum = at::empty({rows.size(), width(panel)}, store().gradients().options());
+    return {sum, /*is_empty=*/true};
   }
 
  private:
-  static constexpr int kSlots = 2;  // steps whose rows are here at once: the one in use and the next
+  static constexpr std::size_t kMostSteps = 2;  // whose rows of a panel are here at once: the one in use and the next
 
-  struct Shard {
-    int step = -1;
-    std::vector<at::Tensor> panels;
+  /// A step's rows of a panel.
+  struct Rows {
+    at::Tensor whole;
     std::vector<Pending> arriving;
   };
+  struct PanelRows {
+    std::deque<Rows> here;  // of the last steps that were fetched
+    int num_fetched = 0;
 
-  /// A step's gradients on their way to the owners of its rows.
-  struct Returning {
-    std::vector<std::pair<at::Tensor, at::Tensor>> own;  // where the sum arrives, and the gradient that it is added to
-    std::vector<at::Tensor> sums;
-    std::vector<Pending> pending;
+    int first() const { return num_fetched - static_cast<int>(here.size()); }
   };
 
   int num_panels() const { return static_cast<int>(layout().panels.size()); }
   std::int64_t width(int panel) const { return layout().panels[panel].width; }
+  /// Of the step's rows of a panel, those that are stored here.
+  Interval own_rows(int step, int panel) const {
+    return intersection(rows_of(step, panel), store().placement().slabs[slab(panel)].rows);
+  }
 
   /// Calls body(owner, rows) for each rank that stores rows of the step.
   template <class Body>
@@ -87,89 +118,76 @@ class WeightsTrip final : public StoreTrip {
     return stored.narrow(0, rows.begin - store().placement().slabs[slab(panel)].rows.begin, rows.size());
   }
 
-  /// Starts to bring a step's rows.
-  void fetch(int step) {
+  /// Fetches more if there is more, and room for it.
+  void fetch_ahead(int panel) {
+    const PanelRows& rows = weights_[panel];
+    if (rows.num_fetched < num_steps() && rows.here.size() < kMostSteps) fetch(panel);
+  }
+
+  /// Starts to bring the next step's rows.
+  void fetch(int panel) {
     const CategoryScope scope(MemoryCategory::Communication);
-    Shard& shard = shards_[step % kSlots];
-    internal_check(shard.step < 0, "[parallel] a step's rows are fetched while older ones are in use");
-    shard.step = step;
-    for (int panel = 0; panel < num_panels(); ++panel) {
-      const Interval rows = rows_of(step, panel);
-      const at::Tensor stored = store().weight(slab(panel));
-      const Interval here = store().placement().slabs[slab(panel)].rows;
-      const bool is_own = rows == intersection(rows, here);
-      const at::Tensor whole =
-          is_own ? own(stored, panel, rows) : at::empty({rows.size(), width(panel)}, stored.options());
-      for_each_owner(step, panel, [&](int owner, Interval part) {
-        const at::Tensor place = whole.narrow(0, part.begin - rows.begin, part.size());
-        if (owner == fold_.index() && !is_own) place.copy_(own(stored, panel, part));
-        shard.arriving.push_back(fold_.broadcast(place, owner, Purpose::Weights));
-      });
-      shard.panels.push_back(whole);
-    }
+    const int step = weights_[panel].num_fetched++;
+    const Interval rows = rows_of(step, panel);
+    const at::Tensor stored = store().weight(slab(panel));
+    const bool is_own = rows == own_rows(step, panel);
+    Rows& fetched = weights_[panel].here.emplace_back();
+    fetched.whole = is_own ? own(stored, panel, rows) : at::empty({rows.size(), width(panel)}, stored.options());
+    for_each_owner(step, panel, [&](int owner, Interval part) {
+      const at::Tensor place = fetched.whole.narrow(0, part.begin - rows.begin, part.size());
+      if (owner == fold_.index() && !is_own) place.copy_(own(stored, panel, part));
+      fetched.arriving.push_back(fold_.broadcast(place, owner, Purpose::Weights));
+    });
   }
 
-  /// The step's rows are here, and the next step's on their way.
-  void arrive(int step) {
-    Shard& shard = shards_[step % kSlots];
-    if (shard.step != step) fetch(step);
-    for (Pending& pending : shard.arriving) pending.wait();
-    shard.arriving.clear();
-    if (step + 1 < num_steps() && shards_[(step + 1) % kSlots].step < 0) fetch(step + 1);
-  }
-
-  void send_back(int step) {
-    // Of older steps one may be on its way: two steps' gradients are here at most.
-    while (returning_.size() > 1) {
-      arrive(returning_.front());
-      returning_.erase(returning_.begin());
-    }
-    Returning& back = returning_.emplace_back();
-    for (int panel = 0; panel < num_panels(); ++panel) {
-      const at::Tensor sum = gradient(step, panel);
-      const Interval rows = rows_of(step, panel);
-      const at::Tensor stored = store().gradient(slab(panel));
-      for_each_owner(step, panel, [&](int owner, Interval part) {
-        const at::Tensor place = sum.narrow(0, part.begin - rows.begin, part.size());
-        back.pending.push_back(fold_.reduce(place, owner, Purpose::Gradients));
-        if (owner == fold_.index()) back.own.emplace_back(place, own(stored, panel, part));
-      });
-      back.sums.push_back(sum);
-    }
-    gradients_.clear();
-  }
-
-  void arrive(Returning& back) {
-    for (Pending& pending : back.pending) pending.wait();
-    for (const auto& [sum, target] : back.own) ops::accumulate_(target, sum);
+  void send_back(int step, int panel) {
+    const Interval rows = rows_of(step, panel);
+    const at::Tensor stored = store().gradient(slab(panel));
+    std::vector<OwnedRows> parts;
+    for_each_owner(step, panel, [&](int owner, Interval part) {
+      parts.push_back({owner,
+                       {part.begin - rows.begin, part.end - rows.begin},
+                       owner == fold_.index() ? own(stored, panel, part) : at::Tensor()});
+    });
+    returns_.send(std::exchange(gradients_[panel], at::Tensor()), std::move(parts));
   }
 
   Communicator& fold_;
   const Direction direction_;
-  std::array<Shard, kSlots> shards_;
+  const bool overlap_;
+  GradientReturns& returns_;
+  std::vector<PanelRows> weights_;     // by panel
   std::vector<at::Tensor> gradients_;  // of the step in use, by panel
-  int gradients_step_ = -1;
-  std::vector<Returning> returning_;
+  int num_steps_begun_ = 0;            // whose gradients were added up or are
+  std::int64_t num_returned_ = 0;      // steps that returns_ has seen with the last of this trip's
 };
 
 class WeightsFlow final : public Flow {
  public:
-  WeightsFlow(ParamStore& store, Communicator& fold, int block) : store_(store), fold_(fold), block_(block) {}
+  WeightsFlow(ParamStore& store, Communicator& fold, int block, bool overlap, std::shared_ptr<GradientReturns> returns)
+      : store_(store), fold_(fold), block_(block), overlap_(overlap), returns_(std::move(returns)) {}
   int num_steps() const override { return num_fold_steps(store_.placement().shares[block_], fold_.size()); }
   std::unique_ptr<WeightTrip> begin(Direction direction, int) override {
-    return std::make_unique<WeightsTrip>(store_, fold_, block_, direction);
+    return std::make_unique<WeightsTrip>(store_, fold_, block_, direction, overlap_, *returns_);
   }
 
  private:
   ParamStore& store_;
   Communicator& fold_;
-  int block_;
+  const int block_;
+  const bool overlap_;
+  const std::shared_ptr<GradientReturns> returns_;
 };
 
 }  // namespace
 
-std::unique_ptr<Flow> make_weights_flow(ParamStore& store, Communicator& fold, int block) {
-  return std::make_unique<WeightsFlow>(store, fold, block);
+std::vector<std::unique_ptr<Flow>> make_weights_flows(ParamStore& store, Communicator& fold, bool overlap) {
+  const auto returns = std::make_shared<GradientReturns>(fold, overlap);
+  std::vector<std::unique_ptr<Flow>> flows;
+  for (int block = 0; block < static_cast<int>(store.table().blocks().size()); ++block) {
+    flows.push_back(std::make_unique<WeightsFlow>(store, fold, block, overlap, returns));
+  }
+  return flows;
 }
 
 }  // namespace octavo

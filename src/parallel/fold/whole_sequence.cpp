@@ -42,6 +42,7 @@ class WholeSequence final : public SequenceContext {
   std::unique_ptr<KeyValueExchange> exchange(const at::Tensor& k, const at::Tensor& v) override {
     return sequences().exchange(k, v);
   }
+  bool exchange_takes_time() const override { return false; }
   const std::vector<ops::AttentionPiece>& pieces() const override { return sequences().pieces(); }
 
  private:

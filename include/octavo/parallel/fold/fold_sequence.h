@@ -17,9 +17,10 @@
 namespace octavo {
 
 /// Sequences of `lengths` tokens, one after another, each cut over the ranks of `fold`, which must outlive it; every
-/// one attends causally to itself. `options`: dtype and device of the activations.
+/// one attends causally to itself. `options`: dtype and device of the activations. `overlap`: an exchange may be
+/// started a step ahead.
 std::unique_ptr<SequenceContext> make_fold_sequence(Communicator& fold, TokenOrder order,
                                                     const std::vector<std::int64_t>& lengths,
-                                                    const at::TensorOptions& options);
+                                                    const at::TensorOptions& options, bool overlap);
 
 }  // namespace octavo

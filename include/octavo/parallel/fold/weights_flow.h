@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "octavo/comm/communicator.h"
 #include "octavo/ops/weight_ref.h"
@@ -18,7 +19,8 @@
 
 namespace octavo {
 
-/// The flow of block `block` of the store's table over the ranks of `fold`. Both must outlive it.
-std::unique_ptr<Flow> make_weights_flow(ParamStore& store, Communicator& fold, int block);
+/// The flows of all blocks of the store's table over the ranks of `fold`. Both must outlive them. `overlap` false:
+/// nothing travels ahead of its use, and gradients are waited for where they are sent.
+std::vector<std::unique_ptr<Flow>> make_weights_flows(ParamStore& store, Communicator& fold, bool overlap);
 
 }  // namespace octavo
