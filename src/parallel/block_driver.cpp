@@ -33,6 +33,17 @@ at::Tensor gather(const at::Tensor& part, const MicroBatch& batch) {
   return batch.exchange.gather(part);
 }
 
+/// Steps of which there is something to compute: none on a rank without units.
+int steps_of(const WeightTrip& trip) {
+  return trip.units(0).size() == 0 ? 0 : trip.num_steps();
+}
+
+/// A rank without units takes part in what moves; its sums are zeros.
+at::Tensor pass_without_units(WeightTrip& trip, const at::Tensor& all_NH) {
+  trip.step_done(0);
+  return at::zeros_like(all_NH.detach());
+}
+
 /// Whether the next step is to be projected early, so that its keys and values travel while this one is computed.
 bool is_exchanging(const Block& block, const MicroBatch& batch) {
   return block.exchanges_keys_values() && batch.sequence.exchange_takes_time();
@@ -43,7 +54,7 @@ bool is_exchanging(const Block& block, const MicroBatch& batch) {
 at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const Pass& pass, std::unique_ptr<Saved>* saved) {
   const MicroBatch& batch = pass.batch;
   WeightTrip& trip = pass.trip;
-  const int num_steps = trip.num_steps();
+  const int num_steps = steps_of(trip);
   auto slot = std::make_shared<WeightSlot>(WeightSlot{&trip});
   auto kept = std::make_unique<SavedBlock>();
   const bool keeps_graph = saved != nullptr && policy_.kind == StashPolicy::Kind::Keep;
@@ -71,6 +82,7 @@ at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const Pass& pass, std::u
     const auto graph = [&](int step) { return keeps_graph ? &kept->steps[step] : nullptr; };
     std::deque<StepRun> runs;  // projected, not mixed
     int num_projected = 0;
+    if (num_steps == 0) sum_NH = pass_without_units(trip, shared_NH);
     for (int step = 0; step < num_steps; ++step) {
       const int ahead = is_exchanging(block_, batch) ? 1 : 0;
       for (; num_projected <= std::min(step + ahead, num_steps - 1); ++num_projected) {
@@ -106,7 +118,7 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH,
   internal_check(kept != nullptr, "[parallel] backward of something that this driver did not save");
   const MicroBatch& batch = pass.batch;
   WeightTrip& trip = pass.trip;
-  const int num_steps = trip.num_steps();
+  const int num_steps = steps_of(trip);
   const bool has_graph = kept->slot != nullptr;
   if (!has_graph) {
     kept->slot = std::make_shared<WeightSlot>();
@@ -139,6 +151,7 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH,
       run.project(kept->shared_NH, &kept->steps[step]);
     }
   };
+  if (num_steps == 0) dshared_NH = pass_without_units(trip, dy_NH);
   if (num_steps > 0) begin(0);
   for (int step = 0; step < num_steps; ++step) {
     StepRun& run = runs.front();

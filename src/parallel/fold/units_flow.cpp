@@ -18,9 +18,10 @@ namespace {
 /// What all trips of a flow know.
 struct UnitsPlan {
   Interval units;                    // of this rank, of those of all ranks of the axis
-  int num_steps;                     // of this rank; one without a unit
-  bool overlap;                      // the next trip starts during the last step of this
-  bool any_foreign;                  // of some ranks
+  int num_steps = 1;                 // of this rank
+  std::int64_t most_units = 0;       // in a step of any rank
+  bool overlap = true;               // the next trip starts during the last step
+  bool any_foreign = false;          // on any rank
   std::vector<ForeignRows> foreign;  // that this rank uses or stores
 };
 
@@ -30,6 +31,7 @@ class UnitsTrip final : public StoreTrip {
       : StoreTrip(store, block), fold_(fold), plan_(plan), direction_(direction), panels_(layout().panels.size()) {}
 
   int num_steps() const override { return plan_.num_steps; }
+  std::int64_t most_units() const override { return plan_.most_units; }
 
   void start() override {
     if (!std::exchange(is_started_, true)) fetch();
@@ -174,8 +176,13 @@ class UnitsFlow final : public Flow {
       : store_(store), fold_(fold), block_(block) {
     const BlockLayout& layout = store.table().blocks()[block];
     const BlockShare& share = store.placement().shares[block];
-    plan_.units = fold_units(layout, share, fold.size())[fold.index()];
-    plan_.num_steps = static_cast<int>(std::clamp<std::int64_t>(plan_.units.size(), 1, num_steps));
+    const std::vector<Interval> units = fold_units(layout, share, fold.size());
+    plan_.units = units[fold.index()];
+    plan_.num_steps = steps_of(plan_.units, num_steps);
+    for (const Interval& each : units) {
+      const int steps = steps_of(each, num_steps);
+      plan_.most_units = std::max(plan_.most_units, (each.size() + steps - 1) / steps);
+    }
     plan_.overlap = overlap;
     plan_.foreign = foreign_rows(layout, share, fold.size());
     plan_.any_foreign = !plan_.foreign.empty();
@@ -189,6 +196,10 @@ class UnitsFlow final : public Flow {
   }
 
  private:
+  static int steps_of(const Interval& units, int num_steps) {
+    return static_cast<int>(std::clamp<std::int64_t>(units.size(), 1, num_steps));
+  }
+
   ParamStore& store_;
   Communicator& fold_;
   int block_;
