@@ -133,7 +133,32 @@ std::string fold_forms_text(const ParamTable& table, const Layout& layout, std::
   for (const auto& [form, kinds] : kinds_of) parts.push_back(cat(form, " for ", join(kinds, ", ")));
   const auto mean = [&](Bytes total) { return format_bytes(total / layout.mesh.size(Axis::Fold)); };
   return cat(join(parts, "; "), ": ", mean(moved), " sent per rank (weights alone ", mean(weights),
-             ", activations alone ", mean(activations), ")");
+             ", activations alone ", mean(activations), work.reads_in_place ? "; weights are read in place)" : ")");
+}
+
+std::string fold_thresholds_text(const ParamTable& table, const Layout& layout, std::span<const BlockShare> shares,
+                                 ElementType compute) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 26;
+  std::vector<BlockKind> seen;
+  std::vector<std::string> parts;
+  for (int block = 0; block < static_cast<int>(table.blocks().size()); ++block) {
+    const BlockKind kind = table.blocks()[block].kind;
+    if (std::find(seen.begin(), seen.end(), kind) != seen.end()) continue;
+    seen.push_back(kind);
+    const auto has_weights = [&](std::int64_t positions) {
+      const FoldWork work{positions, compute, FoldPasses::Together, /*reads_in_place=*/false};
+      return fold_forms(table, layout, shares, work)[block].forward == FoldForm::Weights;
+    };
+    // What the weights form moves grows more slowly with the positions, or it never pays.
+    std::int64_t activations = 0, weights = kMost;
+    while (weights - activations > 1) {
+      const std::int64_t middle = (activations + weights) / 2;
+      (has_weights(middle) ? weights : activations) = middle;
+    }
+    parts.push_back(has_weights(weights) ? cat(kind_name(kind), weights == 1 ? " always" : cat(" from ", weights))
+                                         : cat(kind_name(kind), " never"));
+  }
+  return cat("weights for ", join(parts, ", "), " (positions of a micro-batch); activations else");
 }
 
 }  // namespace octavo

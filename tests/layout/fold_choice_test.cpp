@@ -173,6 +173,21 @@ TEST_CASE("all ranks of a layout choose alike") {
   }
 }
 
+TEST_CASE("the thresholds are where the choice turns, and multi-head attention may never move weights") {
+  const Case fold({{Axis::Fold, 2}});
+  const std::string text = fold_thresholds_text(fold.table, fold.layout, fold.shares, ElementType::Float32);
+  CAPTURE(text);
+  CHECK(text.find(", MLP from 173,") != std::string::npos);  // 5 A against 3 f h (2 e + g): 9 f / 5 = 172.8
+  // With as many KV heads as query heads, 3 K = 6 A of keys and values alone are more than 5 A.
+  ModelSpec model = small_model();
+  model.layers[0].mixer = AttentionSpec{4, 4, kWidth, false, {}};
+  const ParamTable table(model);
+  std::vector<BlockShare> shares;
+  for (const BlockLayout& block : table.blocks()) shares.push_back(share_of(block, fold.layout, 0));
+  const std::string never = fold_thresholds_text(table, fold.layout, shares, ElementType::Float32);
+  CHECK(never.find("attention never") != std::string::npos);
+}
+
 TEST_CASE("the text says which kinds of block have which form and what that moves") {
   const Case fold({{Axis::Fold, 2}});
   const std::string text = fold.text(work_of(160, FoldPasses::Apart));

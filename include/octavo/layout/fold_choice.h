@@ -82,4 +82,10 @@ std::vector<BlockForms> fold_forms(const ParamTable& table, const Layout& layout
 std::string fold_forms_text(const ParamTable& table, const Layout& layout, std::span<const BlockShare> shares,
                             const FoldWork& work);
 
+/// From how many positions of a micro-batch on each kind of block has the weights form when it is trained and its
+/// values are kept: "weights for attention from 310, MLP from 500, head never (positions of a micro-batch); activations
+/// else".
+std::string fold_thresholds_text(const ParamTable& table, const Layout& layout, std::span<const BlockShare> shares,
+                                 ElementType compute);
+
 }  // namespace octavo
