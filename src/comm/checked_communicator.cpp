@@ -14,6 +14,28 @@ std::int64_t num_elements(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.numel() : 0;
 }
 
+TensorCall sent(at::Tensor x, int peer, Purpose purpose, bool lends) {
+  const std::int64_t count = num_elements(x);
+  return {.kind = Collective::Send,
+          .purpose = purpose,
+          .in = std::move(x),
+          .out = {},
+          .count = count,
+          .peer = peer,
+          .lends = lends};
+}
+
+TensorCall received(at::Tensor x, int peer, Purpose purpose, bool lends) {
+  const std::int64_t count = num_elements(x);
+  return {.kind = Collective::Receive,
+          .purpose = purpose,
+          .in = {},
+          .out = std::move(x),
+          .count = count,
+          .peer = peer,
+          .lends = lends};
+}
+
 }  // namespace
 
 Pending CheckedCommunicator::checked(TensorCall call) {
@@ -26,7 +48,8 @@ Pending CheckedCommunicator::recorded(TensorCall call) {
                                                 .purpose = call.purpose,
                                                 .kind = call.kind,
                                                 .count = call.count,
-                                                .dtype = wire_name(call_element_type(call))});
+                                                .dtype = wire_name(call_element_type(call)),
+                                                .lends = call.lends});
   Pending pending = post(std::move(call));
   pending.recorded_as(recorder_, number);
   return pending;
@@ -66,15 +89,25 @@ Pending CheckedCommunicator::all_to_all(at::Tensor out, at::Tensor in, Purpose p
 }
 
 Pending CheckedCommunicator::send(at::Tensor x, int peer, Purpose purpose) {
-  const std::int64_t count = num_elements(x);
-  return checked(
-      {.kind = Collective::Send, .purpose = purpose, .in = std::move(x), .out = {}, .count = count, .peer = peer});
+  return checked(sent(std::move(x), peer, purpose, /*lends=*/false));
 }
 
 Pending CheckedCommunicator::recv(at::Tensor x, int peer, Purpose purpose) {
-  const std::int64_t count = num_elements(x);
-  return checked(
-      {.kind = Collective::Receive, .purpose = purpose, .in = {}, .out = std::move(x), .count = count, .peer = peer});
+  return checked(received(std::move(x), peer, purpose, /*lends=*/false));
+}
+
+Pending CheckedCommunicator::share(at::Tensor x, int root, Purpose purpose) {
+  TensorCall call = in_place(Collective::Broadcast, std::move(x), root, purpose);
+  call.lends = true;
+  return checked(std::move(call));
+}
+
+Pending CheckedCommunicator::lend(at::Tensor x, int peer, Purpose purpose) {
+  return checked(sent(std::move(x), peer, purpose, /*lends=*/true));
+}
+
+Pending CheckedCommunicator::borrow(at::Tensor x, int peer, Purpose purpose) {
+  return checked(received(std::move(x), peer, purpose, /*lends=*/true));
 }
 
 void CheckedCommunicator::barrier() {

@@ -24,6 +24,9 @@ class CheckedCommunicator : public Communicator {
   Pending all_to_all(at::Tensor out, at::Tensor in, Purpose purpose) final;
   Pending send(at::Tensor x, int peer, Purpose purpose) final;
   Pending recv(at::Tensor x, int peer, Purpose purpose) final;
+  Pending share(at::Tensor x, int root, Purpose purpose) final;
+  Pending lend(at::Tensor x, int peer, Purpose purpose) final;
+  Pending borrow(at::Tensor x, int peer, Purpose purpose) final;
   void barrier() final;
 
  protected:

@@ -10,6 +10,7 @@ Pending& Pending::operator=(Pending&& other) noexcept {
   if (this != &other) {
     abandon();
     state_ = std::move(other.state_);
+    waited_ = other.waited_;
     recorder_ = other.recorder_;
     number_ = other.number_;
   }
@@ -21,7 +22,7 @@ Pending::~Pending() {
 }
 
 void Pending::abandon() noexcept {
-  if (state_ && state_->abandon()) record_done();
+  if (state_ && !waited_ && state_->abandon()) record_done();
 }
 
 void Pending::recorded_as(FlightRecorder& recorder, std::int64_t number) {
@@ -34,10 +35,14 @@ void Pending::record_done() {
 }
 
 TransferTimes Pending::wait() {
-  if (!state_) return {};
-  const std::unique_ptr<PendingState> state = std::move(state_);
+  if (!state_ || waited_) return {};
+  std::unique_ptr<PendingState> state = std::move(state_);
   const TransferTimes times = state->wait();
   record_done();
+  if (state->holds_memory()) {
+    state_ = std::move(state);
+    waited_ = true;
+  }
   return times;
 }
 

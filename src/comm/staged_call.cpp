@@ -26,7 +26,8 @@ RawCall StagedCall::raw() const {
           .peer = call_.peer,
           .count = call_.count,
           .in = in_.defined() ? static_cast<const std::byte*>(in_.const_data_ptr()) : nullptr,
-          .out = out_.defined() ? static_cast<std::byte*>(out_.mutable_data_ptr()) : nullptr};
+          .out = out_.defined() ? static_cast<std::byte*>(out_.mutable_data_ptr()) : nullptr,
+          .lends = call_.lends};
 }
 
 void StagedCall::finish() {

@@ -25,8 +25,8 @@ std::optional<WireType> element_type(at::ScalarType type) {
 }
 
 [[noreturn]] void refuse(const TensorCall& call, const Caller& caller, const std::string& what) {
-  throw UsageError(
-      cat("[comm] rank ", caller.rank, ": ", collective_name(call.kind), " over ", caller.group, ": ", what));
+  throw UsageError(cat("[comm] rank ", caller.rank, ": ", call_kind_name(call.kind, call.lends), " over ", caller.group,
+                       ": ", what));
 }
 
 void check_tensor(const at::Tensor& tensor, const TensorCall& call, const Caller& caller) {
@@ -65,9 +65,29 @@ void check_overlap(const TensorCall& call, const Caller& caller) {
   }
 }
 
+void check_lent(const TensorCall& call, const Caller& caller) {
+  const at::Tensor& x = call.in.defined() ? call.in : call.out;
+  if (!x.is_contiguous()) refuse(call, caller, "x is not contiguous; only contiguous memory can be lent.");
+  const c10::DataPtr& memory = x.storage().data_ptr();
+  const bool has_memory = memory.get() != nullptr || memory.get_context() != nullptr;
+  if (borrows(call, caller.index)) {
+    if (has_memory || x.storage_offset() != 0 || x.storage().nbytes() != x.nbytes()) {
+      refuse(call, caller, "x has memory or is part of a tensor; readers pass one made by without_memory().");
+    }
+  } else if (x.is_cpu() && x.numel() > 0 && !has_memory) {
+    refuse(call, caller, "x has no memory that could be lent.");
+  }
+}
+
 }  // namespace
 
+bool borrows(const TensorCall& call, int index) {
+  if (!call.lends) return false;
+  return call.kind == Collective::Receive || (call.kind == Collective::Broadcast && call.peer != index);
+}
+
 bool writes_out(const TensorCall& call, int index) {
+  if (call.lends) return false;
   switch (call.kind) {
     case Collective::Broadcast:
       return index != call.peer;
@@ -96,8 +116,9 @@ WireType call_element_type(const TensorCall& call) {
 void check_on_cpu(const TensorCall& call, int rank, const std::string& group, const std::string& backend) {
   for (const at::Tensor& tensor : {call.in, call.out}) {
     if (!tensor.defined() || tensor.is_cpu()) continue;
-    throw UsageError(cat("[comm] rank ", rank, ": ", collective_name(call.kind), " over ", group, ": a tensor on ",
-                         tensor.device().str(), "; the ", backend, " backend moves CPU tensors only."));
+    throw UsageError(cat("[comm] rank ", rank, ": ", call_kind_name(call.kind, call.lends), " over ", group,
+                         ": a tensor on ", tensor.device().str(), "; the ", backend,
+                         " backend moves CPU tensors only."));
   }
 }
 
@@ -110,6 +131,7 @@ void check_call(const TensorCall& call, const Caller& caller) {
   }
   const bool point_to_point = call.kind == Collective::Send || call.kind == Collective::Receive;
   if (point_to_point && call.peer == caller.index) refuse(call, caller, "the peer is this rank itself; copy instead.");
+  if (call.lends) check_lent(call, caller);
   if (writes_out(call, caller.index) && at::has_internal_overlap(call.out) == at::MemOverlap::Yes) {
     refuse(call, caller, "elements of the output share memory (an expanded tensor); make it contiguous first.");
   }

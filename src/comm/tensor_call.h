@@ -18,9 +18,14 @@ struct TensorCall {
   at::Tensor out;  // what is written; undefined for send. The same tensor as `in` where the operation is in place
   std::int64_t count = 0;  // elements: of x; for reduce_scatter, all_gather and all_to_all of one rank's part
   int peer = 0;            // index of the root, or of the other end of a send or recv
+  bool lends = false;      // broadcast, send and recv only: memory to read, instead of values
 };
 
-/// Whether `out` of this rank is written (the root of a broadcast and the others of a reduce keep theirs).
+/// Whether rank `index` gets its tensor's memory by this call.
+bool borrows(const TensorCall& call, int index);
+
+/// Whether `out` of this rank is written (the root of a broadcast and the others of a reduce keep theirs, and so does
+/// everyone where memory is lent).
 bool writes_out(const TensorCall& call, int index);
 
 /// The type of the call's elements. Throws UsageError for a dtype that cannot travel.
@@ -38,7 +43,7 @@ struct Caller {
 };
 
 /// Throws UsageError unless the tensors are strided, of one dtype and device, of the right sizes, overlap only as
-/// communicator.h allows, and the peer exists.
+/// communicator.h allows, and the peer exists; of lent memory, unless owner and reader have what that demands.
 void check_call(const TensorCall& call, const Caller& caller);
 
 }  // namespace octavo

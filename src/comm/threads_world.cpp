@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "comm/lent_memory.h"
 #include "comm/staged_call.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
@@ -13,11 +14,13 @@ namespace {
 
 class ThreadsPending final : public PendingState {
  public:
-  ThreadsPending(StagedCall staged, ThreadPending pending) : staged_(std::move(staged)), pending_(std::move(pending)) {}
+  ThreadsPending(StagedCall staged, ThreadPending pending, bool borrows)
+      : staged_(std::move(staged)), pending_(std::move(pending)), borrows_(borrows) {}
 
   TransferTimes wait() override {
     const TransferTimes times = pending_.wait();
     staged_.finish();
+    if (borrows_) borrowed_ = BorrowedMemory::of_owner(staged_.call().out, pending_.borrowed());
     return times;
   }
 
@@ -27,9 +30,13 @@ class ThreadsPending final : public PendingState {
     return true;
   }
 
+  bool holds_memory() const override { return borrows_; }
+
  private:
   StagedCall staged_;
-  ThreadPending pending_;  // destroyed first: its memory is staged_'s
+  ThreadPending pending_;  // destroyed before staged_, whose memory it uses
+  const bool borrows_;
+  BorrowedMemory borrowed_;  // destroyed first: pending_ gives it back to its owner
 };
 
 }  // namespace
@@ -37,8 +44,9 @@ class ThreadsPending final : public PendingState {
 Pending ThreadsCommunicator::post(TensorCall call) {
   check_on_cpu(call, rank(), name(), "threads");
   StagedCall staged(std::move(call), index(), /*with_values=*/true);
-  ThreadPending pending = group_->post(staged.raw());
-  return Pending(std::make_unique<ThreadsPending>(std::move(staged), std::move(pending)));
+  const bool reads = borrows(staged.call(), index()), owns = staged.call().lends && !reads;
+  ThreadPending pending = group_->post(staged.raw(), owns ? counted_memory(staged.call().in) : nullptr);
+  return Pending(std::make_unique<ThreadsPending>(std::move(staged), std::move(pending), reads));
 }
 
 std::unique_ptr<Communicator> ThreadsWorld::split(const RankGroup& group) {

@@ -81,6 +81,7 @@ at::Tensor Decoder::run_blocks(const TokenBatch& tokens, const Surroundings& aro
   for (int i = 0; i < static_cast<int>(drivers_.size()); ++i) {
     const Pass pass{around.batch(i + 1, Direction::Forward), *trips[i + 1]};
     x_TH = drivers_[i].forward(x_TH, pass, saved != nullptr ? &(*saved)[i] : nullptr);
+    trips[i]->finish();  // a block late, as peers may be
     show(i + 1, x_TH);
   }
   return x_TH;
@@ -103,6 +104,7 @@ at::Tensor Decoder::forward_backward(const TokenBatch& tokens, int micro_batch, 
     backward[block] = &trips.add(around.flow(block, Direction::Backward), Direction::Backward);
   }
 
+  forward.front()->start();
   std::vector<std::unique_ptr<Saved>> saved(drivers_.size());
   const at::Tensor x_TH = run_blocks(tokens, around, forward, &saved, nullptr);
   const MicroBatch& head_batch = around.batch(head(), Direction::Forward);
@@ -128,6 +130,7 @@ at::Tensor Decoder::loss(const TokenBatch& tokens) {
   Trips trips(0);
   const std::vector<WeightTrip*> forward = forward_trips(around, trips);
   WeightTrip& head_trip = trips.add(around.flow(head(), Direction::Forward), Direction::Forward);
+  forward.front()->start();
   const at::Tensor x_TH = run_blocks(tokens, around, forward, nullptr, nullptr);
   const MicroBatch& batch = around.batch(head(), Direction::Forward);
   const at::Tensor loss_sum = head_.loss(x_TH, labels_of(tokens, batch), head_trip, batch.exchange).loss_sum;
@@ -137,7 +140,9 @@ at::Tensor Decoder::loss(const TokenBatch& tokens) {
 at::Tensor Decoder::hidden(const TokenBatch& tokens, const Probe& probe) {
   const Surroundings around = surroundings(tokens.lengths, 0, FoldPasses::Forward);
   Trips trips(0);
-  const at::Tensor x_TH = run_blocks(tokens, around, forward_trips(around, trips), nullptr, probe);
+  const std::vector<WeightTrip*> forward = forward_trips(around, trips);
+  forward.front()->start();
+  const at::Tensor x_TH = run_blocks(tokens, around, forward, nullptr, probe);
   const std::unique_ptr<WeightTrip> trip = around.flow(head(), Direction::Forward).begin(Direction::Forward, 0);
   const at::Tensor normed_TH = head_.final_norm(x_TH, *trip);
   const MicroBatch& between = around.between_blocks();

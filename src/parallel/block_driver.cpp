@@ -38,9 +38,10 @@ int steps_of(const WeightTrip& trip) {
   return trip.units(0).size() == 0 ? 0 : trip.num_steps();
 }
 
-/// A rank without units takes part in what moves; its sums are zeros.
-at::Tensor pass_without_units(WeightTrip& trip, const at::Tensor& all_NH) {
-  trip.step_done(0);
+/// A rank without units takes part in what moves, in the order of the others' halves; its sums are zeros.
+at::Tensor pass_without_units(WeightTrip& trip, Half first, Half second, const at::Tensor& all_NH) {
+  trip.half_done(0, first);
+  trip.half_done(0, second);
   return at::zeros_like(all_NH.detach());
 }
 
@@ -82,7 +83,7 @@ at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const Pass& pass, std::u
     const auto graph = [&](int step) { return keeps_graph ? &kept->steps[step] : nullptr; };
     std::deque<StepRun> runs;  // projected, not mixed
     int num_projected = 0;
-    if (num_steps == 0) sum_NH = pass_without_units(trip, shared_NH);
+    if (num_steps == 0) sum_NH = pass_without_units(trip, Half::Project, Half::Mix, shared_NH);
     for (int step = 0; step < num_steps; ++step) {
       const int ahead = is_exchanging(block_, batch) ? 1 : 0;
       for (; num_projected <= std::min(step + ahead, num_steps - 1); ++num_projected) {
@@ -151,7 +152,7 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH,
       run.project(kept->shared_NH, &kept->steps[step]);
     }
   };
-  if (num_steps == 0) dshared_NH = pass_without_units(trip, dy_NH);
+  if (num_steps == 0) dshared_NH = pass_without_units(trip, Half::Mix, Half::Project, dy_NH);
   if (num_steps > 0) begin(0);
   for (int step = 0; step < num_steps; ++step) {
     StepRun& run = runs.front();

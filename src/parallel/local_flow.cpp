@@ -14,14 +14,11 @@ class LocalTrip final : public StoreTrip {
   LocalTrip(ParamStore& store, int block, int num_steps) : StoreTrip(store, block), num_steps_(num_steps) {}
 
   int num_steps() const override { return num_steps_; }
-  void start() override {}
+  void fetch_more(Half half) override { let_next_fetch(half); }
   void half_done(int, Half) override {}
   bool is_returning() const override { return false; }
   void finish() override {}
-  at::Tensor panel(int step, int panel) override {
-    start_next();
-    return step_rows(store().weight(slab(panel)), step, panel);
-  }
+  at::Tensor panel(int step, int panel) override { return step_rows(store().weight(slab(panel)), step, panel); }
 
  protected:
   Interval part_of(int step) const override { return even_part(share().computed_units(), num_steps_, step); }

@@ -33,10 +33,9 @@ class StoreTrip : public WeightTrip {
   /// Those of the step's rows of a panel. Counts as the first term's place once it was asked for.
   virtual GradientTerms gradient(int step, int panel) = 0;
 
-  /// The last step is in use.
-  void start_next() {
-    if (next_ != nullptr) next_->start();
-    next_ = nullptr;
+  /// The trip after this one, if any, may fetch more.
+  void let_next_fetch(Half half) {
+    if (next_ != nullptr) next_->fetch_more(half);
   }
 
   ParamStore& store() const { return store_; }

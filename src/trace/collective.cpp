@@ -1,6 +1,7 @@
 #include "octavo/trace/collective.h"
 
 #include "octavo/base/error.h"
+#include "octavo/base/text.h"
 
 namespace octavo {
 
@@ -26,6 +27,20 @@ std::string_view collective_name(Collective kind) {
       return "barrier";
   }
   throw InternalError("[trace] collective_name: a value outside the enum.");
+}
+
+std::string_view call_kind_name(Collective kind, bool lends) {
+  if (!lends) return collective_name(kind);
+  switch (kind) {
+    case Collective::Broadcast:
+      return "share";
+    case Collective::Send:
+      return "lend";
+    case Collective::Receive:
+      return "borrow";
+    default:
+      throw InternalError(cat("[trace] call_kind_name: ", collective_name(kind), " cannot lend."));
+  }
 }
 
 }  // namespace octavo

@@ -44,6 +44,7 @@ Part direct_part(std::int64_t count, int num_ranks, int index) {
 }
 
 Bytes direct_copied_bytes(const DirectCall& call) {
+  if (call.lends) return 0;
   const std::int64_t own_share = call.num_elements / call.num_ranks;
   switch (call.kind) {
     case Collective::AllReduce:

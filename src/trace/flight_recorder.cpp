@@ -75,7 +75,7 @@ std::string FlightRecorder::to_string() const {
   const std::lock_guard lock(mutex_);
   for (const FlightEntry& entry : kept) {
     const FlightCall& call = entry.call;
-    text += cat("  #", entry.number, " ", collective_name(call.kind), " over ", groups_[call.group], " for ",
+    text += cat("  #", entry.number, " ", call_kind_name(call.kind, call.lends), " over ", groups_[call.group], " for ",
                 purpose_name(call.purpose), ", ", with_commas(call.count), " ", call.dtype);
     if (entry.step) text += cat(", step ", *entry.step);
     text += cat(", posted at ", fixed(entry.posted, 3), " s, ", entry.done ? "done after " : "NOT DONE for ",

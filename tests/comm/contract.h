@@ -26,10 +26,14 @@ struct ContractBackend {
   std::vector<int> rank_counts;
   std::vector<at::ScalarType> dtypes;
   bool compares_calls;  // ranks that call different operations are told at once
+  bool shares_memory;   // lent memory is the owner's own
 };
 
 /// All backends built here.
 const std::vector<ContractBackend>& contract_backends();
+
+/// Runs `body` on every backend at every number of ranks that it supports.
+void on_all_backends(const std::function<void(World&)>& body, int min_ranks = 1);
 
 /// Throws InternalError with `what` unless `holds`: how a body reports, since it may run in another process.
 void expect(bool holds, const std::string& what);

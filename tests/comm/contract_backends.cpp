@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <doctest/doctest.h>
 
 #include "comm/contract.h"
 #include "comm/forked_ranks.h"
@@ -18,7 +19,8 @@ const std::vector<ContractBackend>& contract_backends() {
            },
        .rank_counts = {1, 2, 3, 4},
        .dtypes = {at::kFloat, at::kDouble, at::kBFloat16, at::kLong},
-       .compares_calls = true},
+       .compares_calls = true,
+       .shares_memory = true},
       {.name = "threads, emulated link",
        .run =
            [](const ContractRun& run, const std::function<void(World&)>& body) {
@@ -29,7 +31,8 @@ const std::vector<ContractBackend>& contract_backends() {
            },
        .rank_counts = {1, 2, 4},
        .dtypes = {at::kFloat, at::kDouble, at::kBFloat16, at::kLong},
-       .compares_calls = true},
+       .compares_calls = true,
+       .shares_memory = true},
       {.name = "gloo",
        .run =
            [](const ContractRun& run, const std::function<void(World&)>& body) {
@@ -37,7 +40,8 @@ const std::vector<ContractBackend>& contract_backends() {
            },
        .rank_counts = {1, 2, 3, 4},
        .dtypes = {at::kFloat, at::kDouble, at::kBFloat16, at::kLong},
-       .compares_calls = false},
+       .compares_calls = false,
+       .shares_memory = false},
       {.name = "gloo, calls compared",
        .run =
            [](const ContractRun& run, const std::function<void(World&)>& body) {
@@ -45,9 +49,21 @@ const std::vector<ContractBackend>& contract_backends() {
            },
        .rank_counts = {1, 2, 4},
        .dtypes = {at::kFloat},
-       .compares_calls = true},
+       .compares_calls = true,
+       .shares_memory = false},
   };
   return backends;
+}
+
+void on_all_backends(const std::function<void(World&)>& body, int min_ranks) {
+  for (const ContractBackend& backend : contract_backends()) {
+    for (const int num_ranks : backend.rank_counts) {
+      if (num_ranks < min_ranks) continue;
+      CAPTURE(backend.name);
+      CAPTURE(num_ranks);
+      CHECK_NOTHROW(backend.run({.num_ranks = num_ranks}, body));
+    }
+  }
 }
 
 void expect(bool holds, const std::string& what) {

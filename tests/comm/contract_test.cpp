@@ -22,19 +22,7 @@ void expect_equal(const at::Tensor& got, const at::Tensor& wanted, const std::st
   expect(at::equal(got, wanted), what);
 }
 
-/// Runs `body` on every backend at every number of ranks it supports.
-void on_all_backends(const std::function<void(World&)>& body, int min_ranks = 1) {
-  for (const ContractBackend& backend : contract_backends()) {
-    for (const int num_ranks : backend.rank_counts) {
-      if (num_ranks < min_ranks) continue;
-      CAPTURE(backend.name);
-      CAPTURE(num_ranks);
-      CHECK_NOTHROW(backend.run({.num_ranks = num_ranks}, body));
-    }
-  }
-}
-
-/// The same for every dtype of the backend.
+/// Runs `body` on every backend at every number of ranks that it supports, for every dtype of the backend.
 void on_all_dtypes(const std::function<void(World&, at::ScalarType)>& body) {
   for (const ContractBackend& backend : contract_backends()) {
     for (const int num_ranks : backend.rank_counts) {

@@ -18,6 +18,7 @@
 #include "octavo/base/text.h"
 #include "octavo/comm/record/record_world.h"
 #include "octavo/comm/run_ranks.h"
+#include "octavo/comm/without_memory.h"
 
 using namespace octavo;
 
@@ -158,6 +159,27 @@ TEST_CASE("a message received takes its time on a free link, a barrier its laten
       return times.done - times.matched;
     });
     expect_about(barrier, kLink.latency, "barrier");
+  });
+}
+
+TEST_CASE("what is lent takes the time of a copy, though none is made") {
+  on_two_ranks([](World& world) {
+    const auto group = everyone(world);
+    const at::Tensor x = at::ones({kElements});
+    const bool owns = world.rank() == 0;
+    const auto time_of = [&](const std::function<Pending(const at::Tensor&)>& post) {
+      return least(world, [&] {
+        const TransferTimes times = post(owns ? x : without_memory({kElements}, at::kFloat)).wait();
+        expect(world.ledger().entries()[0].transfer.copied == 0, "nothing is copied");
+        return times.done - times.matched;
+      });
+    };
+    const Seconds shared = time_of([&](const at::Tensor& mine) { return group->share(mine, 0, kPurpose); });
+    expect_about(shared, kTransfer / 2 + kLink.latency, "share");  // of two ranks one sends
+    const Seconds lent = time_of([&](const at::Tensor& mine) {
+      return owns ? group->lend(mine, 1, kPurpose) : group->borrow(mine, 0, kPurpose);
+    });
+    expect_about(lent, kTransfer + kLink.latency, "lend");
   });
 }
 

@@ -12,6 +12,7 @@
 #include "comm/forked_ranks.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
+#include "octavo/comm/without_memory.h"
 
 namespace octavo {
 namespace {
@@ -40,6 +41,17 @@ std::vector<Operation> operations() {
          Pending received = c.recv(y, (c.index() + c.size() - 1) % c.size(), kPurpose);
          received.wait();
          sent.wait();
+       }},
+      {"share",
+       [](Communicator& c, at::Tensor& x, at::Tensor&) {
+         const at::Tensor y = c.index() == 0 ? x : without_memory(x.sizes(), x.options());
+         c.share(y, 0, kPurpose).wait();
+       }},
+      {"lend",
+       [](Communicator& c, at::Tensor& x, at::Tensor&) {
+         Pending lent = c.lend(x, (c.index() + 1) % c.size(), kPurpose);
+         c.borrow(without_memory(x.sizes(), x.options()), (c.index() + c.size() - 1) % c.size(), kPurpose).wait();
+         lent.wait();
        }},
       {"barrier", [](Communicator& c, at::Tensor&, at::Tensor&) { c.barrier(); }},
   };
@@ -98,8 +110,8 @@ void check_survivors(const Operation& operation, int signal, std::chrono::millis
       CHECK(contains(ended[rank].text, " over data"));
       CHECK(contains(ended[rank].text, " at step 7"));
       // With sends and receives it is either that met the failure.
-      const bool named = contains(ended[rank].text, operation.name) ||
-                         (std::string(operation.name) == "send" && contains(ended[rank].text, "recv"));
+      const std::string name = operation.name, back = name == "send" ? "recv" : name == "lend" ? "borrow" : name;
+      const bool named = contains(ended[rank].text, name) || contains(ended[rank].text, back);
       CHECK(named);
       CHECK(contains(ended[rank].report, cat("rank ", rank, ", the last ")));
       CHECK(contains(ended[rank].report, "step 7"));

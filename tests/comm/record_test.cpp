@@ -10,6 +10,7 @@
 #include "octavo/base/text.h"
 #include "octavo/comm/record/record_world.h"
 #include "octavo/comm/run_ranks.h"
+#include "octavo/comm/without_memory.h"
 #include "octavo/memory/account.h"
 
 namespace octavo {
@@ -34,6 +35,14 @@ void exercise(World& world, const at::TensorOptions& options) {
   Pending received = fold->recv(at::empty_like(x), 1 - fold->index(), Purpose::Weights);
   sent.wait();
   received.wait();
+  const auto shared = [&](int root) {
+    const bool owns = fold->index() == root;
+    return fold->share(owns ? x : without_memory({7, 13}, options), root, Purpose::Weights);
+  };
+  for (const int root : {0, 1}) shared(root).wait();
+  Pending lent = fold->lend(x, 1 - fold->index(), Purpose::Weights);
+  fold->borrow(without_memory({7, 13}, options), 1 - fold->index(), Purpose::Weights).wait();
+  lent.wait();
   data->barrier();
 }
 
@@ -77,8 +86,13 @@ TEST_CASE("a recorded rank books what the same rank books on gloo, and has the s
     at::Tensor x = at::zeros({100'000});
     Pending first = all->all_reduce(x, Purpose::Gradients);
     Pending second = all->broadcast(at::zeros({50'000}), 1, Purpose::Weights);
+    // Held beside the scratch of the first: its readers have a higher peak than its owner.
+    Pending held = all->share(all->index() == 1 ? x : without_memory({100'000}, at::kFloat), 1, Purpose::Weights);
     first.wait();
     second.wait();
+    held.wait();
+    all->reduce(x, 0, Purpose::Gradients).wait();
+    held = {};
     all->reduce(x, 2, Purpose::Gradients).wait();
     return account->peak();
   };
@@ -89,7 +103,9 @@ TEST_CASE("a recorded rank books what the same rank books on gloo, and has the s
     const MemorySnapshot recorded = peak_of(*record);
     expect(measured.total == recorded.total, cat("peak of ", measured.total, " and ", recorded.total));
     expect(measured.by_category == recorded.by_category, "peak by category");
-    expect(measured.by_category[static_cast<int>(MemoryCategory::Communication)] > 290'000, "scratch is charged");
+    expect(
+        measured.by_category[static_cast<int>(MemoryCategory::Communication)] > (world.rank() == 1 ? 290'000 : 690'000),
+        "scratch is charged, and what lent values arrive in");
     const auto rows = world.ledger().rows(), predicted = record->ledger().rows();
     expect(rows.size() == predicted.size(), "rows");
     for (std::size_t index = 0; index < rows.size(); ++index) {
@@ -98,6 +114,29 @@ TEST_CASE("a recorded rank books what the same rank books on gloo, and has the s
       expect(rows[index].copied == predicted[index].copied, cat("copied in ", collective_name(rows[index].kind)));
     }
   });
+}
+
+TEST_CASE("a recorded reader of lent memory gets none where ranks share theirs, and its own where they do not") {
+  const AccountHandle account = MemoryAccount::create();
+  install_tracking_allocator();
+  const ChargeTo charge(account.get());
+  const auto world_of = [](Backend backend) { return make_record_world(1, 3, backend); };
+  for (const at::Device device : {at::Device(at::kCPU), at::Device(at::kMeta)}) {
+    for (const Backend backend : {Backend::Threads, Backend::Gloo}) {
+      const auto world = world_of(backend);
+      const auto group = everyone(*world);
+      const at::Tensor x = without_memory({50, 20}, at::TensorOptions(at::kFloat).device(device));
+      const Bytes before = account->live().total, arriving = backend == Backend::Gloo ? 4000 : 0;
+      Pending shared = group->share(x, 0, Purpose::Weights);
+      CHECK(account->live().total - before == arriving);
+      shared.wait();
+      CHECK(account->live().total - before == arriving);
+      shared = {};
+      CHECK(account->live().total == before);
+      const Pending dropped = group->borrow(x, 2, Purpose::Weights);
+      CHECK(account->live().by_category[static_cast<int>(MemoryCategory::Communication)] == arriving);
+    }
+  }
 }
 
 TEST_CASE("a recorded operation touches no values and holds its tensors until it is waited for") {

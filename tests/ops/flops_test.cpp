@@ -37,7 +37,7 @@ class PlainTrip final : public WeightTrip {
     for (const at::Tensor& panel : panels_) gradients_.push_back(at::zeros_like(panel));
   }
   int num_steps() const override { return 1; }
-  void start() override {}
+  void fetch_more(Half) override {}
   void then(WeightTrip&) override {}
   void half_done(int, Half) override {}
   bool is_returning() const override { return false; }

@@ -134,7 +134,7 @@ TEST_CASE("what travels is what ranks compute with and do not store, once forwar
   });
 }
 
-TEST_CASE("the next trip starts with the last step, also on a rank without units, and gradients come after it") {
+TEST_CASE("trips in a chain fetch ahead or not, also on ranks without units, and no message takes another's place") {
   const ParamTable table(model_of(2));
   const Layout layout{.mesh = DeviceMesh({{Axis::Fold, 8}})};
   for (const bool overlap : {true, false}) {
@@ -147,6 +147,7 @@ TEST_CASE("the next trip starts with the last step, also on a rank without units
       Trips trips(0);
       std::vector<WeightTrip*> chain;
       for (int i = 0; i < 3; ++i) chain.push_back(&trips.add(*flow, Direction::Backward));
+      chain.front()->start();
       for (WeightTrip* trip : chain) run_trip(*trip, table, kAttention, reference, 0);
       const int slab = table.panel_slab(kAttention, 0);
       const Interval rows = store.placement().slabs[slab].rows;

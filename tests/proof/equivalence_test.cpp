@@ -131,6 +131,22 @@ TEST_CASE("N folded ranks compute what one computes, at any degree, by activatio
   }
 }
 
+TEST_CASE("folded ranks that wait for everything at once compute the same") {
+  const ConfigFile file(config_text("llama", 6, 2, false));
+  const ModelSource model(file.path(), 11);
+  const RandomBatches batches({model.spec().vocab_size, 13, 3, 5});
+  for (const char* layout : {"fold=3:weights", "fold=8:activations", "fold=5"}) {
+    for (const char* stash : {"keep", "recompute"}) {
+      TrainingRunOptions options = options_for(layout, ElementType::Float64, stash);
+      options.trainer.micro_batch = 2;
+      options.trainer.overlap = false;
+      const ProofReport report = prove_equivalence(model, batches, options);
+      INFO(report.to_string());
+      CHECK(report.passed());
+    }
+  }
+}
+
 TEST_CASE("blocks choose other forms as micro-batches grow, and the numbers stay the same") {
   const std::string config = config_text("llama", 6, 2, false);
   const ConfigFile file(config);

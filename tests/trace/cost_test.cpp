@@ -87,5 +87,14 @@ TEST_CASE("bytes copied by all ranks of an even message are the bytes of one pha
   CHECK(total(Collective::Reduce) == 0);
 }
 
+TEST_CASE("nobody copies what is lent") {
+  for (const Collective kind : {Collective::Broadcast, Collective::Send, Collective::Receive}) {
+    DirectCall call{.kind = kind, .num_ranks = 3, .index = 1, .num_elements = 100, .element_bytes = 4};
+    CHECK(direct_copied_bytes(call) == (kind == Collective::Send ? 0 : 400));
+    call.lends = true;
+    CHECK(direct_copied_bytes(call) == 0);
+  }
+}
+
 }  // namespace
 }  // namespace octavo

@@ -21,6 +21,20 @@ FlightCall some_call(int group) {
           .dtype = "float32"};
 }
 
+TEST_CASE("a recorder says of memory that is lent what the caller called it") {
+  FlightRecorder recorder(0);
+  FlightCall call = some_call(recorder.add_group("fold"));
+  call.lends = true;
+  for (const Collective kind : {Collective::Broadcast, Collective::Send, Collective::Receive}) {
+    call.kind = kind;
+    recorder.done(recorder.posted(call));
+  }
+  const std::string text = recorder.to_string();
+  for (const char* part : {"#1 share over fold", "#2 lend over fold", "#3 borrow over fold"}) {
+    CHECK(contains(text, part));
+  }
+}
+
 TEST_CASE("a recorder keeps the last collectives with step and state") {
   FlightRecorder recorder(3);
   CHECK(contains(recorder.to_string(), "rank 3: no collective yet"));

@@ -40,6 +40,24 @@ class Communicator {
   /// Point to point; a send meets the receive that `peer` posts for this rank in the same order.
   virtual Pending send(at::Tensor x, int peer, Purpose purpose) = 0;
   virtual Pending recv(at::Tensor x, int peer, Purpose purpose) = 0;
+
+  /// Lending: values are passed on to be read only. Where ranks share memory a reader gets the owner's own and nothing
+  /// is copied; elsewhere they travel as a broadcast or a send would, into memory that the reader's call allocates.
+  ///
+  /// The owner's x is contiguous and has memory. A reader's x comes from without_memory(); it has the owner's values
+  /// from wait() until its Pending is destroyed or assigned to: that releases it, and x has no memory again. Views of x
+  /// are x. A reader's wait() needs only that all have posted. The owner's returns when every reader has released, so
+  /// until then x may not be changed, and a rank must release what it holds before it waits for what it lent: else two
+  /// ranks may wait for each other. What was borrowed may be lent on, to readers that release it first. When the
+  /// owner's wait() throws, readers may still read x; its memory lives until they have released it.
+  ///
+  /// x of rank `root`, on every rank.
+  virtual Pending share(at::Tensor x, int root, Purpose purpose) = 0;
+  /// Point to point; a lend meets the borrow that `peer` posts for this rank in the same order, sends and receives
+  /// counted too.
+  virtual Pending lend(at::Tensor x, int peer, Purpose purpose) = 0;
+  virtual Pending borrow(at::Tensor x, int peer, Purpose purpose) = 0;
+
   /// Returns when every rank of the group has called it.
   virtual void barrier() = 0;
 };

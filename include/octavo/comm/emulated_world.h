@@ -3,7 +3,8 @@
 //
 // The model. Every rank has one send queue, shared by all communicators of its world, like one stream of transfers:
 //   - A transfer joins the queue when it is posted and is served in that order. It occupies the queue for its logical
-//     bytes (trace/cost.h: the mean that a rank sends, also where the inner world reads in place) over the bandwidth.
+//     bytes (trace/cost.h: the mean that a rank sends, also where the inner world reads in place or lends) over the
+//     bandwidth.
 //   - It begins when the one before it has left and it is matched: all ranks of the group have posted it.
 //   - Then it takes the latency times the steps of the direct algorithm, which does not occupy the queue.
 //   - wait() returns when the inner operation is done and that time has come.

@@ -19,6 +19,8 @@ class PendingState {
   /// The same for a destructor: swallows the error (the group stays failed, its next call throws) and returns at
   /// once on a poisoned group unless a peer still reads this rank's memory. Whether the operation was carried out.
   virtual bool abandon() noexcept = 0;
+  /// Whether what wait() gave lasts only as long as this: borrowed memory.
+  virtual bool holds_memory() const { return false; }
 };
 
 /// Move-only. Keeps the tensors of the operation alive; waits in its destructor. An exception that unwinds this rank
@@ -38,11 +40,15 @@ class [[nodiscard]] Pending {
   /// call returns at once.
   TransferTimes wait();
 
+  /// Whether memory is borrowed through this: from wait() until this is destroyed or assigned to.
+  bool holds_memory() const { return state_ && waited_; }
+
  private:
   void abandon() noexcept;
   void record_done();
 
   std::unique_ptr<PendingState> state_;
+  bool waited_ = false;  // what state_ still holds is memory
   FlightRecorder* recorder_ = nullptr;
   std::int64_t number_ = 0;
 };

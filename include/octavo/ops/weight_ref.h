@@ -26,11 +26,20 @@ class WeightTrip {
  public:
   virtual ~WeightTrip() = default;
 
-  /// The first step's weights may travel from now on; else they do when they are first used.
-  virtual void start() = 0;
-  /// `next` is the trip that will be used after this one: it is started when this one is at its last step. It must
-  /// outlive the steps of this.
+  /// One more step's weights of this half may travel, whether or not they are used yet: of the first step of this trip
+  /// that was not fetched, else of the next trip's. Each half_done() gives one such leave for what it frees, and
+  /// start() the first ones, so the weights of two steps at most are in memory. A trip that got none fetches what it
+  /// uses.
+  virtual void fetch_more(Half half) = 0;
+  /// `next` is the trip that will be used after this one. It must outlive the steps of this.
   virtual void then(WeightTrip& next) = 0;
+  /// For the first trip of a chain.
+  void start() {
+    for (int step = 0; step < 2; ++step) {
+      fetch_more(Half::Project);
+      fetch_more(Half::Mix);
+    }
+  }
 
   virtual int num_steps() const = 0;
   virtual UnitRange units(int step) const = 0;  // may have none
@@ -57,8 +66,8 @@ class WeightTrip {
   }
   /// Whether gradients were sent that finish() waits for: the same on every rank.
   virtual bool is_returning() const = 0;
-  /// Whatever travelled has arrived: after the last step, at once or later. Collective over the axes that the weights
-  /// travel on.
+  /// Whatever travelled has arrived, and peers read no weights of this rank for this trip any more: after the last
+  /// step, at once or later. Collective over the axes that the weights travel on.
   virtual void finish() = 0;
   /// Adds `gradient` [size] (sum dtype) to that of the common vector. Of ranks that compute the same inside their units
   /// one counts.

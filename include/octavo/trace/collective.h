@@ -14,5 +14,8 @@ inline constexpr std::array kAllCollectives = {Collective::AllReduce, Collective
 
 /// "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "send", "recv", "barrier".
 std::string_view collective_name(Collective kind);
+/// What a call is called: the same, but where a broadcast, send or recv `lends` memory instead of copying it, "share",
+/// "lend" or "borrow". Throws InternalError for kinds that cannot.
+std::string_view call_kind_name(Collective kind, bool lends);
 
 }  // namespace octavo

@@ -17,6 +17,7 @@
 //
 // Direct is how ranks that share memory run it: everyone reads from everyone at once (all_reduce: each sums its own
 // part, then copies the others). Both algorithms move the same bytes; they differ in steps, that is in latency.
+// Lent memory costs what a broadcast, or a send and its recv, would; ranks that share memory read it and copy nothing.
 #pragma once
 
 #include <cstdint>
@@ -56,10 +57,11 @@ struct DirectCall {
   int root = 0;                // index of the root; read for broadcast only
   std::int64_t num_elements;   // of the whole message
   std::int64_t element_bytes;  // e
+  bool lends = false;          // the peers read this memory where it lies
 };
 
 /// Bytes that this rank copies out of its peers' memory under the direct algorithm. Sums read the peers' memory in
-/// place and copy nothing, so reduce_scatter and reduce are zero.
+/// place and copy nothing, so reduce_scatter and reduce are zero; so is what is lent.
 Bytes direct_copied_bytes(const DirectCall& call);
 
 }  // namespace octavo

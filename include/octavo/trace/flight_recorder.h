@@ -23,6 +23,7 @@ struct FlightCall {
   Collective kind;
   std::int64_t count;      // elements: of x, or of one rank's part
   std::string_view dtype;  // of static storage: "float32"
+  bool lends = false;      // memory instead of a copy: share, lend, borrow
 };
 
 /// What is kept of it.

@@ -69,6 +69,8 @@ class EmulatedPending final : public PendingState {
     }
   }
 
+  bool holds_memory() const override { return inner_.holds_memory(); }
+
  private:
   Seconds settle(Seconds matched) { return transfer_.place ? link_.queue.settle(*transfer_.place, matched) : matched; }
 
@@ -142,15 +144,18 @@ class EmulatedCommunicator final : public CheckedCommunicator {
       case Collective::AllGather:
         return inner_->all_gather(call.out, call.in, call.purpose);
       case Collective::Broadcast:
-        return inner_->broadcast(call.out, call.peer, call.purpose);
+        return call.lends ? inner_->share(call.out, call.peer, call.purpose)
+                          : inner_->broadcast(call.out, call.peer, call.purpose);
       case Collective::Reduce:
         return inner_->reduce(call.out, call.peer, call.purpose);
       case Collective::AllToAll:
         return inner_->all_to_all(call.out, call.in, call.purpose);
       case Collective::Send:
-        return inner_->send(call.in, call.peer, call.purpose);
+        return call.lends ? inner_->lend(call.in, call.peer, call.purpose)
+                          : inner_->send(call.in, call.peer, call.purpose);
       case Collective::Receive:
-        return inner_->recv(call.out, call.peer, call.purpose);
+        return call.lends ? inner_->borrow(call.out, call.peer, call.purpose)
+                          : inner_->recv(call.out, call.peer, call.purpose);
       case Collective::Barrier:
         inner_->barrier();
         return {};

@@ -6,6 +6,7 @@
 
 #include "comm/checked_communicator.h"
 #include "comm/exchange_scratch.h"
+#include "comm/lent_memory.h"
 #include "comm/staged_call.h"
 #include "comm/threads/direct_transfer.h"
 #include "octavo/base/error.h"
@@ -16,16 +17,20 @@ namespace {
 
 class RecordPending final : public PendingState {
  public:
-  RecordPending(StagedCall staged, at::Tensor scratch) : staged_(std::move(staged)), scratch_(std::move(scratch)) {}
+  RecordPending(StagedCall staged, at::Tensor scratch, bool borrows, BorrowedMemory borrowed)
+      : staged_(std::move(staged)), scratch_(std::move(scratch)), borrows_(borrows), borrowed_(std::move(borrowed)) {}
   TransferTimes wait() override {
     staged_.finish();
     return {};
   }
   bool abandon() noexcept override { return true; }
+  bool holds_memory() const override { return borrows_; }
 
  private:
   StagedCall staged_;
   at::Tensor scratch_;
+  const bool borrows_;
+  BorrowedMemory borrowed_;
 };
 
 class RecordCommunicator final : public CheckedCommunicator {
@@ -46,6 +51,9 @@ class RecordCommunicator final : public CheckedCommunicator {
 
  protected:
   Pending post(TensorCall call) override {
+    const bool reads = borrows(call, index_);
+    BorrowedMemory borrowed;
+    if (reads && backend_ == Backend::Gloo) borrowed = BorrowedMemory::allocate(call.out);
     StagedCall staged(std::move(call), index_, /*with_values=*/false);
     const RawCall raw = staged.raw();
     at::Tensor scratch;
@@ -59,7 +67,7 @@ class RecordCommunicator final : public CheckedCommunicator {
       }
       ledger_.post(transfer);
     }
-    return Pending(std::make_unique<RecordPending>(std::move(staged), std::move(scratch)));
+    return Pending(std::make_unique<RecordPending>(std::move(staged), std::move(scratch), reads, std::move(borrowed)));
   }
 
  private:

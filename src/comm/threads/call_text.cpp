@@ -9,7 +9,7 @@ bool is_point_to_point(Collective kind) {
 }
 
 std::string call_text(const RawCall& call, std::span<const int> ranks) {
-  std::string text = cat(collective_name(call.kind), " of ", call.count, " ", wire_name(call.type), " for ",
+  std::string text = cat(call_kind_name(call.kind, call.lends), " of ", call.count, " ", wire_name(call.type), " for ",
                          purpose_name(call.purpose));
   if (call.kind == Collective::Broadcast || call.kind == Collective::Reduce) {
     text += cat(" with root ", ranks[call.peer]);
@@ -18,7 +18,7 @@ std::string call_text(const RawCall& call, std::span<const int> ranks) {
 }
 
 std::string call_name(const CallName& name) {
-  std::string text = cat(collective_name(name.call.kind), " #", name.number, " over ", name.group);
+  std::string text = cat(call_kind_name(name.call.kind, name.call.lends), " #", name.number, " over ", name.group);
   if (name.call.kind == Collective::Send) text += cat(" to rank ", name.peer);
   if (name.call.kind == Collective::Receive) text += cat(" from rank ", name.peer);
   if (name.step) text += cat(" at step ", *name.step);
@@ -26,7 +26,7 @@ std::string call_name(const CallName& name) {
 }
 
 bool calls_match(const RawCall& a, const RawCall& b) {
-  if (a.purpose != b.purpose || a.type != b.type || a.count != b.count) return false;
+  if (a.purpose != b.purpose || a.type != b.type || a.count != b.count || a.lends != b.lends) return false;
   return is_point_to_point(a.kind) || (a.kind == b.kind && a.peer == b.peer);
 }
 

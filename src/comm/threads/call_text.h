@@ -24,7 +24,7 @@ struct CallName {
 /// "all_reduce #5 over data at step 3", "send #2 over pipeline to rank 3".
 std::string call_name(const CallName& name);
 
-/// Whether the calls are of one operation. A send fits a receive.
+/// Whether the calls are of one operation. A send fits a receive, a lend a borrow.
 bool calls_match(const RawCall& a, const RawCall& b);
 
 bool is_point_to_point(Collective kind);

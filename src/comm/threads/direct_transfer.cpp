@@ -20,7 +20,8 @@ Transfer direct_transfer(const RawCall& call, int index, int num_ranks) {
                                          .index = index,
                                          .root = call.peer,
                                          .num_elements = num_elements,
-                                         .element_bytes = width}),
+                                         .element_bytes = width,
+                                         .lends = call.lends}),
           .peer = has_peer ? std::optional<int>(call.peer) : std::nullopt,
           .posted = 0};
 }

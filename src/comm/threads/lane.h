@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "comm/threads/loan.h"
 #include "comm/threads/wire_type.h"
 #include "octavo/base/units.h"
 #include "octavo/trace/collective.h"
@@ -19,7 +20,8 @@
 namespace octavo {
 
 /// One rank's side of an operation, in raw memory. `count` is in elements: of x; for reduce_scatter, all_gather and
-/// all_to_all of one rank's part. In place where the operation is: in == out.
+/// all_to_all of one rank's part. In place where the operation is: in == out. A broadcast, send or recv may lend: then
+/// a reader has no memory of its own (null) and gets the owner's as a loan.
 struct RawCall {
   Collective kind = Collective::Barrier;
   Purpose purpose = Purpose::Control;
@@ -28,6 +30,7 @@ struct RawCall {
   std::int64_t count = 0;
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
+  bool lends = false;
 };
 
 /// How far a participant is with an operation. Ordered.
@@ -35,7 +38,7 @@ enum class Stage : std::uint64_t {
   Queued = 0,   // not visible to peers yet
   Posted = 1,   // its call can be read
   Reduced = 2,  // its part of an all-reduce is summed
-  Done = 3,     // it will not touch a peer's memory for this operation any more
+  Done = 3,     // it will not touch a peer's memory for this operation any more; but for a loan that it holds
 };
 
 class Lane {
@@ -45,12 +48,18 @@ class Lane {
   int size() const { return num_participants_; }
 
   const RawCall& call(int participant, std::uint64_t number) const { return cell(participant, number).call; }
+  /// What that participant lends with that operation; null if nothing.
+  const std::shared_ptr<Loan>& loan(int participant, std::uint64_t number) const {
+    return cell(participant, number).loan;
+  }
   Seconds posted(int participant, std::uint64_t number) const { return cell(participant, number).posted; }
 
   /// Writes the call and makes it visible. Only when reusable(number).
-  void publish(int participant, std::uint64_t number, const RawCall& call, Seconds time) {
+  void publish(int participant, std::uint64_t number, const RawCall& call, const std::shared_ptr<Loan>& loan,
+               Seconds time) {
     Cell& mine = cell(participant, number);
     mine.call = call;
+    mine.loan = loan;
     mine.posted = time;
     set_stage(participant, number, Stage::Posted);
   }
@@ -83,6 +92,7 @@ class Lane {
   struct alignas(64) Cell {
     std::atomic<std::uint64_t> progress{0};  // only grows
     RawCall call;
+    std::shared_ptr<Loan> loan;
     Seconds posted = 0;
   };
 

@@ -55,7 +55,7 @@ bool step(Operation& operation, SharedWorld& world) {
   switch (operation.stage) {
     case Stage::Queued:
       if (!lane.reusable(operation.number)) return false;
-      lane.publish(operation.participant, operation.number, operation.call, operation.posted);
+      lane.publish(operation.participant, operation.number, operation.call, operation.loan, operation.posted);
       operation.stage = Stage::Posted;
       return true;
     case Stage::Posted: {
@@ -72,6 +72,8 @@ bool step(Operation& operation, SharedWorld& world) {
       return work(operation, second_phase, Stage::Done);
     case Stage::Done:
       if (peers_touch(operation) && !lane.all_reached(operation.number, Stage::Done)) return false;
+      if (operation.loan && !operation.loan->all_back()) return false;
+      if (operation.loan) operation.loan->end();
       operation.done = world.now();
       operation.complete = true;
       return true;
@@ -94,7 +96,10 @@ std::vector<int> missing_ranks(const Operation& operation) {
   const Stage stage = queued ? Stage::Done : operation.stage;
   std::vector<int> ranks;
   for (int participant = 0; participant < operation.lane->size(); ++participant) {
-    if (!operation.lane->reached(participant, number, stage)) ranks.push_back(world_rank(operation, participant));
+    const bool reads = stage == Stage::Done && operation.loan && !operation.loan->is_back(participant);
+    if (reads || !operation.lane->reached(participant, number, stage)) {
+      ranks.push_back(world_rank(operation, participant));
+    }
   }
   return ranks;
 }

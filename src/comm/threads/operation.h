@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ struct Operation {
   std::uint64_t number = 0;  // in the lane, from 1
   std::optional<std::int64_t> step;
   RawCall call;
+  std::shared_ptr<Loan> loan;  // of the owner of lent memory; shared with the lane and the readers
+  HeldLoan held;               // by a reader, from the match until its wait
   Stage stage = Stage::Queued;
   bool complete = false;  // no peer touches this rank's memory for it any more, and the result is there
   bool booked = false;

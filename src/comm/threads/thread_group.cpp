@@ -12,7 +12,8 @@ ThreadPending::ThreadPending(ThreadRank& rank, Operation& operation)
 ThreadPending::ThreadPending(ThreadPending&& other) noexcept
     : rank_(other.rank_),
       operation_(std::exchange(other.operation_, nullptr)),
-      exceptions_at_post_(other.exceptions_at_post_) {}
+      exceptions_at_post_(other.exceptions_at_post_),
+      held_(std::move(other.held_)) {}
 
 TransferTimes ThreadPending::wait() {
   if (operation_ == nullptr) return {};
@@ -24,6 +25,7 @@ TransferTimes ThreadPending::wait() {
     rank_->release(operation);
     throw;
   }
+  held_ = std::move(operation.held);
   rank_->release(operation);
   return times;
 }
@@ -60,7 +62,7 @@ ThreadGroup::Endpoint& ThreadGroup::endpoint(const RawCall& call) {
   return found->second;
 }
 
-ThreadPending ThreadGroup::post(const RawCall& call) {
+ThreadPending ThreadGroup::post(const RawCall& call, std::shared_ptr<const void> lent) {
   Endpoint& meeting = endpoint(call);
   Operation& operation = rank_.new_operation();
   operation.group = &shared_;
@@ -70,6 +72,10 @@ ThreadPending ThreadGroup::post(const RawCall& call) {
   operation.number = meeting.num_posted + 1;
   operation.step = rank_.recorder().step();
   operation.call = call;
+  const bool owns = call.kind == Collective::Send || (call.kind == Collective::Broadcast && call.peer == index_);
+  if (call.lends && owns) {
+    operation.loan = std::make_shared<Loan>(std::move(lent), meeting.lane->size(), operation.participant);
+  }
   operation.stage = Stage::Queued;
   operation.complete = false;
   operation.booked = false;

@@ -135,6 +135,9 @@ void ThreadRank::poison_unwinding(Operation& operation) {
 }
 
 void ThreadRank::release(Operation& operation) {
+  if (operation.loan) operation.loan->end();
+  operation.loan = nullptr;
+  operation.held = HeldLoan();
   if (!operation.complete) std::erase(in_flight_, &operation);
   free_.push_back(&operation);
 }

@@ -38,6 +38,12 @@ void sum_into(Operation& operation, std::byte* out, std::int64_t offset, std::in
 
 void first_phase(Operation& operation) {
   const RawCall& call = operation.call;
+  if (call.lends) {
+    if (operation.loan) return;  // the owner
+    const int owner = call.kind == Collective::Broadcast ? call.peer : 0;
+    operation.held = HeldLoan(operation.lane->loan(owner, operation.number), operation.participant);
+    return;
+  }
   const std::int64_t width = wire_bytes(call.type);
   const std::int64_t num_bytes = call.count * width;
   if (num_bytes == 0) return;

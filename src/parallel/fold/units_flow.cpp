@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct UnitsPlan {
   Interval units;                    // of this rank, of those of all ranks of the axis
   int num_steps = 1;                 // of this rank
   std::int64_t most_units = 0;       // in a step of any rank
-  bool overlap = true;               // the next trip starts during the last step
+  bool overlap = true;               // rows travel before they are used
   bool any_foreign = false;          // on any rank
   std::vector<ForeignRows> foreign;  // that this rank uses or stores
 };
@@ -33,27 +34,32 @@ class UnitsTrip final : public StoreTrip {
   int num_steps() const override { return plan_.num_steps; }
   std::int64_t most_units() const override { return plan_.most_units; }
 
-  void start() override {
-    if (!std::exchange(is_started_, true)) fetch();
+  /// Only rows that travel need leave. What is fetched are both halves at once, so that on every rank the messages have
+  /// one order.
+  void fetch_more(Half half) override {
+    if (!plan_.overlap) return;
+    bool& has_leave = has_leave_[static_cast<int>(half)];
+    if (!plan_.any_foreign || std::exchange(has_leave, true)) return let_next_fetch(half);
+    if (half == Half::Project) fetch();
   }
 
   at::Tensor panel(int step, int panel) override {
-    start();
+    fetch();
     for (Pending& pending : arriving_) pending.wait();
     arriving_.clear();
-    if (layout().panels[panel].half == Half::Mix) at_last(step);
     const at::Tensor& fetched = panels_[panel].fetched;
     return fetched.defined() ? of_step(fetched, step, panel) : stored(store().weight(slab(panel)), step, panel);
   }
 
   /// Every rank comes here, also one without units: what it sends is posted, between the same collectives as elsewhere.
   void half_done(int step, Half half) override {
-    start();
-    if (half == Half::Mix) at_last(step);
-    if (step + 1 < num_steps() || ++num_halves_done_ < 2) return;
-    arriving_.clear();
-    if (direction_ == Direction::Backward) send_back();
-    panels_.clear();
+    if (!plan_.any_foreign || step + 1 < num_steps()) return;
+    fetch();
+    if (direction_ == Direction::Backward) send_back(half);
+    for (int panel = 0; panel < static_cast<int>(panels_.size()); ++panel) {
+      if (layout().panels[panel].half == half) panels_[panel] = {};
+    }
+    if (plan_.overlap) let_next_fetch(half);
   }
 
   bool is_returning() const override { return plan_.any_foreign && direction_ == Direction::Backward; }
@@ -74,6 +80,7 @@ class UnitsTrip final : public StoreTrip {
   }
 
   GradientTerms gradient(int step, int panel) override {
+    fetch();
     Panel& own = panels_[panel];
     if (!own.fetched.defined()) return {stored(store().gradient(slab(panel)), step, panel), /*is_empty=*/false};
     if (!own.gradient.defined()) {
@@ -97,10 +104,6 @@ class UnitsTrip final : public StoreTrip {
     Pending pending;
   };
 
-  void at_last(int step) {
-    if (plan_.overlap && step + 1 == num_steps()) start_next();
-  }
-
   /// Rows of the panel that this rank uses, and those that it stores.
   Interval used(int panel) const {
     const std::int64_t rows = share().rows_per_unit(layout().panels[panel]);
@@ -118,7 +121,9 @@ class UnitsTrip final : public StoreTrip {
     return rows_from(whole, kept(panel).begin, rows_of(step, panel));
   }
 
+  /// Once: the rows of this rank's units that others store come, those that it stores go.
   void fetch() {
+    if (std::exchange(is_fetched_, true)) return;
     const CategoryScope scope(MemoryCategory::Communication);
     for (const ForeignRows& each : plan_.foreign) {
       const at::Tensor weights = store().weight(slab(each.panel));
@@ -138,9 +143,10 @@ class UnitsTrip final : public StoreTrip {
   }
 
   /// The gradients of foreign rows go to their owners. Every row has one user, so each owner adds one term to a row.
-  void send_back() {
+  void send_back(Half half) {
     const CategoryScope scope(MemoryCategory::Communication);
     for (const ForeignRows& each : plan_.foreign) {
+      if (layout().panels[each.panel].half != half) continue;
       const Panel& panel = panels_[each.panel];
       if (each.user == fold_.index()) {
         internal_check(panel.num_steps_begun == num_steps(), "[parallel] a step without gradients");
@@ -153,7 +159,7 @@ class UnitsTrip final : public StoreTrip {
       }
     }
     for (int panel = 0; panel < static_cast<int>(panels_.size()); ++panel) {
-      if (!panels_[panel].gradient.defined()) continue;
+      if (layout().panels[panel].half != half || !panels_[panel].gradient.defined()) continue;
       const Interval own = intersection(used(panel), kept(panel));
       ops::accumulate_(rows_from(store().gradient(slab(panel)), kept(panel).begin, own),
                        rows_from(panels_[panel].gradient, used(panel).begin, own));
@@ -163,8 +169,8 @@ class UnitsTrip final : public StoreTrip {
   Communicator& fold_;
   const UnitsPlan& plan_;
   const Direction direction_;
-  bool is_started_ = false;
-  int num_halves_done_ = 0;  // of the last step
+  bool is_fetched_ = false;
+  std::array<bool, 2> has_leave_ = {false, false};  // by half, to fetch ahead
   std::vector<Panel> panels_;
   std::vector<Pending> arriving_, sent_;
   std::vector<Arriving> returned_;

@@ -2,11 +2,13 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
 #include <deque>
 #include <utility>
 #include <vector>
 
 #include "octavo/base/error.h"
+#include "octavo/comm/without_memory.h"
 #include "octavo/layout/fold_steps.h"
 #include "octavo/memory/account.h"
 #include "parallel/fold/gradient_returns.h"
@@ -29,39 +31,42 @@ class WeightsTrip final : public StoreTrip {
 
   int num_steps() const override { return num_fold_steps(share(), fold_.size()); }
 
-  void start() override {
-    // The embedding's backward reads no weights.
-    if (layout().kind == BlockKind::Embedding && direction_ == Direction::Backward) return;
-    for (int panel = 0; panel < num_panels(); ++panel) {
-      if (weights_[panel].num_fetched == 0) fetch(panel);
+  void fetch_more(Half half) override {
+    if (!overlap_) return;
+    int& num_fetched = num_fetched_[static_cast<int>(half)];
+    if (num_fetched == num_steps() || !reads_weights()) {
+      let_next_fetch(half);
+    } else {
+      fetch(num_fetched++, half);
     }
   }
 
   at::Tensor panel(int step, int panel) override {
-    PanelRows& rows = weights_[panel];
-    if (rows.num_fetched == step) fetch(panel);
-    Rows& mine = rows.here.at(step - rows.first());
-    for (Pending& pending : mine.arriving) pending.wait();
-    mine.arriving.clear();
-    if (overlap_) fetch_ahead(panel);
-    if (overlap_ && step + 1 == num_steps() && layout().panels[panel].half == Half::Mix) start_next();
-    return mine.whole;
+    const Half half = layout().panels[panel].half;
+    int& num_fetched = num_fetched_[static_cast<int>(half)];
+    if (num_fetched == step) fetch(num_fetched++, half);
+    Rows& rows = weights_[panel].at(step - num_done_[static_cast<int>(half)]);
+    for (Pending& pending : rows.arriving) pending.wait();
+    return rows.whole;
   }
 
   void half_done(int step, Half half) override {
+    int& num_done = num_done_[static_cast<int>(half)];
+    internal_check(num_done == step, "[parallel] a step is done out of order");
+    ++num_done;
     for (int panel = 0; panel < num_panels(); ++panel) {
       if (layout().panels[panel].half != half) continue;
       if (direction_ == Direction::Backward) send_back(step, panel);
-      PanelRows& rows = weights_[panel];
-      if (rows.here.empty()) continue;
-      internal_check(rows.first() == step, "[parallel] a step's weights are done with out of order");
-      rows.here.pop_front();
-      if (overlap_) fetch_ahead(panel);
+      if (reads_weights()) weights_[panel].pop_front();
     }
+    if (reads_weights()) fetch_more(half);
   }
 
   bool is_returning() const override { return num_returned_ > 0; }
-  void finish() override { returns_.finish(num_returned_); }
+  void finish() override {
+    returns_.finish(num_returned_);
+    lent_.clear();
+  }
 
  protected:
   Interval part_of(int step) const override { return units_of_fold_step(share(), fold_.size(), step); }
@@ -85,20 +90,14 @@ class WeightsTrip final : public StoreTrip {
   }
 
  private:
-  static constexpr std::size_t kMostSteps = 2;  // whose rows of a panel are here at once: the one in use and the next
-
   /// A step's rows of a panel.
   struct Rows {
     at::Tensor whole;
-    std::vector<Pending> arriving;
-  };
-  struct PanelRows {
-    std::deque<Rows> here;  // of the last steps that were fetched
-    int num_fetched = 0;
-
-    int first() const { return num_fetched - static_cast<int>(here.size()); }
+    std::vector<Pending> arriving;  // what was borrowed is given back with them
   };
 
+  /// The embedding's backward does not.
+  bool reads_weights() const { return layout().kind != BlockKind::Embedding || direction_ == Direction::Forward; }
   int num_panels() const { return static_cast<int>(layout().panels.size()); }
   std::int64_t width(int panel) const { return layout().panels[panel].width; }
   /// Of the step's rows of a panel, those that are stored here.
@@ -118,26 +117,32 @@ class WeightsTrip final : public StoreTrip {
     return stored.narrow(0, rows.begin - store().placement().slabs[slab(panel)].rows.begin, rows.size());
   }
 
-  /// Fetches more if there is more, and room for it.
-  void fetch_ahead(int panel) {
-    const PanelRows& rows = weights_[panel];
-    if (rows.num_fetched < num_steps() && rows.here.size() < kMostSteps) fetch(panel);
+  /// Starts to bring the rows of a half of a step.
+  void fetch(int step, Half half) {
+    for (int panel = 0; panel < num_panels(); ++panel) {
+      if (layout().panels[panel].half == half) weights_[panel].push_back(fetch_rows(step, panel));
+    }
   }
 
-  /// Starts to bring the next step's rows.
-  void fetch(int panel) {
+  Rows fetch_rows(int step, int panel) {
     const CategoryScope scope(MemoryCategory::Communication);
-    const int step = weights_[panel].num_fetched++;
     const Interval rows = rows_of(step, panel);
     const at::Tensor stored = store().weight(slab(panel));
-    const bool is_own = rows == own_rows(step, panel);
-    Rows& fetched = weights_[panel].here.emplace_back();
-    fetched.whole = is_own ? own(stored, panel, rows) : at::empty({rows.size(), width(panel)}, stored.options());
+    Rows fetched;
     for_each_owner(step, panel, [&](int owner, Interval part) {
+      const bool is_here = owner == fold_.index();
+      if (part == rows) {
+        fetched.whole =
+            is_here ? own(stored, panel, rows) : without_memory({rows.size(), width(panel)}, stored.options());
+        (is_here ? lent_ : fetched.arriving).push_back(fold_.share(fetched.whole, owner, Purpose::Weights));
+        return;
+      }
+      if (!fetched.whole.defined()) fetched.whole = at::empty({rows.size(), width(panel)}, stored.options());
       const at::Tensor place = fetched.whole.narrow(0, part.begin - rows.begin, part.size());
-      if (owner == fold_.index() && !is_own) place.copy_(own(stored, panel, part));
+      if (is_here) place.copy_(own(stored, panel, part));
       fetched.arriving.push_back(fold_.broadcast(place, owner, Purpose::Weights));
     });
+    return fetched;
   }
 
   void send_back(int step, int panel) {
@@ -156,10 +161,12 @@ class WeightsTrip final : public StoreTrip {
   const Direction direction_;
   const bool overlap_;
   GradientReturns& returns_;
-  std::vector<PanelRows> weights_;     // by panel
-  std::vector<at::Tensor> gradients_;  // of the step in use, by panel
-  int num_steps_begun_ = 0;            // whose gradients were added up or are
-  std::int64_t num_returned_ = 0;      // steps that returns_ has seen with the last of this trip's
+  std::array<int, 2> num_fetched_ = {0, 0}, num_done_ = {0, 0};  // steps, by half
+  std::vector<std::deque<Rows>> weights_;  // by panel: of the steps that were fetched and are not done
+  std::vector<Pending> lent_;              // rows that peers may still read
+  std::vector<at::Tensor> gradients_;      // of the step in use, by panel
+  int num_steps_begun_ = 0;                // whose gradients were added up or are
+  std::int64_t num_returned_ = 0;          // steps that returns_ has seen with the last of this trip's
 };
 
 class WeightsFlow final : public Flow {

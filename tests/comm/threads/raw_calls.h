@@ -36,6 +36,14 @@ RawCall in_place(Collective kind, std::vector<T>& x, int root = 0) {
   return raw_call(kind, x.data(), x.data(), static_cast<std::int64_t>(x.size()), root);
 }
 
+/// The owner's or a reader's side of lent memory: a broadcast, send or recv.
+template <class T>
+RawCall lending(Collective kind, const T* owned, std::int64_t count, int peer) {
+  RawCall call = raw_call<T>(kind, owned, nullptr, count, peer);
+  call.lends = true;
+  return call;
+}
+
 inline RawCall barrier_call() {
   return {};
 }

@@ -2,8 +2,8 @@
 //
 // Every operation checks its tensors and books what the backend that it stands for would book; it touches no values, so
 // it works on meta tensors too. It allocates what that backend would (contiguous copies of non-contiguous tensors, and
-// gloo's memory for what arrives) and holds it and the tensors as long, so that memory can be accounted. Nothing is
-// ever waited for; all times are zero.
+// gloo's memory for what arrives, lent values included) and holds it and the tensors as long, so that memory can be
+// accounted. Nothing is ever waited for; all times are zero.
 #pragma once
 
 #include <memory>

@@ -16,8 +16,8 @@ namespace octavo {
 
 /// The flow of block `block` of the store's table over the units that this rank of `fold` computes, in `num_steps`
 /// steps of about equally many, at most one per unit. A rank without a unit goes through one step without units, and
-/// takes part for the rows that it stores. Between two steps of a rank no rank may wait for it: their numbers differ.
-/// `overlap` false: nothing travels ahead of its use. Both must outlive it.
+/// takes part for the rows that it stores. Ranks differ in their number of steps: nothing else may be exchanged
+/// between. `overlap` false: nothing travels ahead of its use. Both must outlive it.
 std::unique_ptr<Flow> make_units_flow(ParamStore& store, Communicator& fold, int block, int num_steps, bool overlap);
 
 }  // namespace octavo
