@@ -19,8 +19,9 @@ using vocabulary_panels::kNorm;
 using vocabulary_panels::kRows;
 
 /// Tokens whose logits exist at once: so many bytes of them, but enough for an efficient product.
-std::int64_t tokens_per_chunk(const Head::Options& options, const at::Tensor& weight) {
-  return std::max(options.fewest_tokens, options.logit_bytes / (weight.size(0) * weight.element_size()));
+std::int64_t tokens_per_chunk(const Head::Options& options, const WeightTrip& trip, std::size_t element_bytes) {
+  return std::max(options.fewest_tokens,
+                  options.logit_bytes / (trip.most_units() * static_cast<std::int64_t>(element_bytes)));
 }
 
 /// A label beyond the rows would silently lose its share of the gradient.
@@ -128,21 +129,22 @@ void Head::run_one_step(const at::Tensor& normed_NH, const at::Tensor& labels, c
                         const at::Tensor& dnormed_NH) const {
   const at::Tensor weight = trip.panel(0, kRows);
   const UnitRange vocabulary = trip.units(0);
-  for_each_chunk(normed_NH, tokens_per_chunk(options_, weight), [&](std::int64_t first, const at::Tensor& rows) {
-    const std::int64_t count = rows.size(0);
-    const at::Tensor chunk_labels = labels.narrow(0, first, count);
-    at::Tensor logits = ops::mm(rows, weight.t());
-    mask_padding(logits, vocabulary);
-    ops::VocabularyMerge merge = ops::vocabulary_merge_begin(count, rows.scalar_type(), rows.device());
-    ops::vocabulary_merge_block(merge, logits, chunk_labels, vocabulary.begin);
-    exchange.merge(merge, trip.counts());
-    loss_sum.add_(ops::loss_sum(merge, chunk_labels));
-    if (gradient_scale == nullptr) return;
-    ops::logits_to_gradient_(logits, merge.lse, chunk_labels, vocabulary.begin, *gradient_scale);
-    trip.add_product(0, kRows, logits, rows);
-    at::Tensor target = dnormed_NH.narrow(0, first, count);
-    ops::mm_out(target, logits, weight);
-  });
+  for_each_chunk(normed_NH, tokens_per_chunk(options_, trip, weight.element_size()),
+                 [&](std::int64_t first, const at::Tensor& rows) {
+                   const std::int64_t count = rows.size(0);
+                   const at::Tensor chunk_labels = labels.narrow(0, first, count);
+                   at::Tensor logits = ops::mm(rows, weight.t());
+                   mask_padding(logits, vocabulary);
+                   ops::VocabularyMerge merge = ops::vocabulary_merge_begin(count, rows.scalar_type(), rows.device());
+                   ops::vocabulary_merge_block(merge, logits, chunk_labels, vocabulary.begin);
+                   exchange.merge(merge, trip.counts());
+                   loss_sum.add_(ops::loss_sum(merge, chunk_labels));
+                   if (gradient_scale == nullptr) return;
+                   ops::logits_to_gradient_(logits, merge.lse, chunk_labels, vocabulary.begin, *gradient_scale);
+                   trip.add_product(0, kRows, logits, rows);
+                   at::Tensor target = dnormed_NH.narrow(0, first, count);
+                   ops::mm_out(target, logits, weight);
+                 });
 }
 
 ops::VocabularyMerge Head::merge_steps(const at::Tensor& normed_NH, const at::Tensor& labels, WeightTrip& trip,
@@ -152,12 +154,14 @@ ops::VocabularyMerge Head::merge_steps(const at::Tensor& normed_NH, const at::Te
   for (int step = 0; step < trip.num_steps(); ++step) {
     const at::Tensor weight = trip.panel(step, kRows);
     const UnitRange vocabulary = trip.units(step);
-    for_each_chunk(normed_NH, tokens_per_chunk(options_, weight), [&](std::int64_t first, const at::Tensor& rows) {
-      const at::Tensor logits = ops::mm(rows, weight.t());
-      mask_padding(logits, vocabulary);
-      ops::VocabularyMerge part{merge.lse.narrow(0, first, rows.size(0)), merge.picked.narrow(0, first, rows.size(0))};
-      ops::vocabulary_merge_block(part, logits, labels.narrow(0, first, rows.size(0)), vocabulary.begin);
-    });
+    for_each_chunk(normed_NH, tokens_per_chunk(options_, trip, weight.element_size()),
+                   [&](std::int64_t first, const at::Tensor& rows) {
+                     const at::Tensor logits = ops::mm(rows, weight.t());
+                     mask_padding(logits, vocabulary);
+                     ops::VocabularyMerge part{merge.lse.narrow(0, first, rows.size(0)),
+                                               merge.picked.narrow(0, first, rows.size(0))};
+                     ops::vocabulary_merge_block(part, logits, labels.narrow(0, first, rows.size(0)), vocabulary.begin);
+                   });
     trip.step_done(step);
   }
   exchange.merge(merge, trip.counts());
@@ -169,20 +173,21 @@ void Head::gradient_steps(const at::Tensor& normed_NH, const at::Tensor& labels,
   for (int step = 0; step < trip.num_steps(); ++step) {
     const at::Tensor weight = trip.panel(step, kRows);
     const UnitRange vocabulary = trip.units(step);
-    for_each_chunk(normed_NH, tokens_per_chunk(options_, weight), [&](std::int64_t first, const at::Tensor& rows) {
-      const std::int64_t count = rows.size(0);
-      at::Tensor logits = ops::mm(rows, weight.t());
-      mask_padding(logits, vocabulary);
-      ops::logits_to_gradient_(logits, merge.lse.narrow(0, first, count), labels.narrow(0, first, count),
-                               vocabulary.begin, gradient_scale);
-      trip.add_product(step, kRows, logits, rows);
-      at::Tensor target = dnormed_NH.narrow(0, first, count);
-      if (step == 0) {
-        ops::mm_out(target, logits, weight);
-      } else {
-        ops::addmm_(target, logits, weight);
-      }
-    });
+    for_each_chunk(normed_NH, tokens_per_chunk(options_, trip, weight.element_size()),
+                   [&](std::int64_t first, const at::Tensor& rows) {
+                     const std::int64_t count = rows.size(0);
+                     at::Tensor logits = ops::mm(rows, weight.t());
+                     mask_padding(logits, vocabulary);
+                     ops::logits_to_gradient_(logits, merge.lse.narrow(0, first, count), labels.narrow(0, first, count),
+                                              vocabulary.begin, gradient_scale);
+                     trip.add_product(step, kRows, logits, rows);
+                     at::Tensor target = dnormed_NH.narrow(0, first, count);
+                     if (step == 0) {
+                       ops::mm_out(target, logits, weight);
+                     } else {
+                       ops::addmm_(target, logits, weight);
+                     }
+                   });
     trip.step_done(step);
   }
 }

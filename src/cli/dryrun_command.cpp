@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cli/command.h"
+#include "cli/fold_report.h"
 #include "cli/report_json.h"
 #include "cli/table.h"
 #include "octavo/base/error.h"
@@ -22,7 +23,7 @@ using nlohmann::json;
 
 struct DryRunArguments {
   ModelOption model;
-  std::string layout, dtype = "fp32", stash = "keep", memory_limit;
+  std::string layout, dtype = "fp32", stash = "keep", memory_limit, backend = "threads";
   std::optional<int> rank;
   bool all_distinct = false, json_output = false;
   std::optional<std::int64_t> batch, micro_batch;
@@ -53,6 +54,7 @@ struct Job {
         a.micro_batch.value_or(std::max<std::int64_t>(1, sequences_of(options.layout, options.batch, 0).size()));
     check_count("--micro-batch", options.trainer.micro_batch);
     options.trainer.stash = parse_stash_policy(a.stash);
+    options.backend = a.backend == "gloo" ? Backend::Gloo : Backend::Threads;
     if (!a.memory_limit.empty()) options.memory_limit = parse_bytes(a.memory_limit, "--memory-limit");
     if (a.rank && *a.rank >= options.layout.world_size()) {
       throw UsageError(cat("[cli] --rank ", *a.rank, ": the layout has ranks 0 to ", options.layout.world_size() - 1));
@@ -76,18 +78,29 @@ struct Job {
                       .took = 0};
     report.sequences = sequences_of(layout, options.batch, layout.mesh.index(rank, Axis::Data)).size();
     const std::vector<std::int64_t> lengths(report.sequences, options.sequence_length);
-    report.model_flops = training_flops(model, lengths) / layout.mesh.size(Axis::Tensor);
+    report.model_flops =
+        training_flops(model, lengths) / (layout.mesh.size(Axis::Tensor) * layout.mesh.size(Axis::Fold));
     const auto begin = std::chrono::steady_clock::now();
     report.run = dry_run(model, options, rank);
     report.took = std::chrono::duration<Seconds>(std::chrono::steady_clock::now() - begin).count();
-    report.predicted = predict_step_traffic(table, layout,
-                                            {.batch = options.batch,
-                                             .sequence_length = options.sequence_length,
-                                             .micro_batch = options.trainer.micro_batch,
-                                             .compute = options.compute},
-                                            rank);
+    report.predicted = predict_step_traffic(table, layout, shape(), rank);
     report.differences = traffic_differences(report.predicted, report.run.ledger);
     return report;
+  }
+
+  StepShape shape() const {
+    return {.batch = options.batch,
+            .sequence_length = options.sequence_length,
+            .micro_batch = options.trainer.micro_batch,
+            .compute = options.compute,
+            .recomputes = options.trainer.stash.kind == StashPolicy::Kind::Recompute,
+            .reads_in_place = options.backend == Backend::Threads};
+  }
+  /// Of the first micro-batch.
+  FoldWork fold_step() const {
+    const std::int64_t positions =
+        shown_positions(options.layout, options.batch, options.sequence_length, options.trainer.micro_batch);
+    return fold_work(shape(), positions, /*training=*/true);
   }
 
   ModelSpec model;
@@ -192,6 +205,8 @@ int run_dryrun(const DryRunArguments& arguments) {
                 {"batch", options.batch},
                 {"sequence_length", options.sequence_length},
                 {"micro_batch", options.trainer.micro_batch},
+                {"backend", arguments.backend},
+                {"fold", fold_json(job.table, options.layout, job.fold_step())},
                 {"as_predicted", as_predicted},
                 {"ranks", json::array()}};
     for (const RankReport& report : reports) out["ranks"].push_back(to_json(report));
@@ -205,6 +220,7 @@ int run_dryrun(const DryRunArguments& arguments) {
             << " tokens, " << options.trainer.micro_batch
             << (options.trainer.micro_batch == 1 ? " sequence" : " sequences") << " at once, stash "
             << options.trainer.stash.to_string() << "\n";
+  for (const std::string& note : fold_notes(job.table, options.layout, job.fold_step())) std::cout << note << "\n";
   for (const RankReport& report : reports) std::cout << to_text(report);
   std::size_t shown = 0;
   for (const RankReport& report : reports) shown += report.alike.size();
@@ -235,6 +251,11 @@ void add_dryrun_command(CLI::App& program, Runner& run) {
       ->capture_default_str();
   command->add_option("--dtype", a.dtype, "Compute type: fp32, bf16 (with fp32 masters and sums) or fp64")
       ->capture_default_str();
+  command
+      ->add_option("--backend", a.backend,
+                   "What would move tensors: threads (one machine's memory, weights read in place) or gloo")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"threads", "gloo"}));
   command->add_option("--memory-limit", a.memory_limit,
                       "Bytes of tensors per rank, as 80GB; a step that needs more ends with a report, exit code 1");
   command->add_option("--config", "A TOML file with options of this command under the same names");

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cli/command.h"
+#include "cli/fold_report.h"
 #include "cli/table.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
@@ -72,7 +73,8 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 }
 
 void print_json(const ModelSource& model, const ParamTable& table, const Layout& layout,
-                const std::vector<RankView>& ranks, const std::vector<std::string>& misfits) {
+                const std::vector<RankView>& ranks, const std::vector<std::string>& misfits,
+                const std::vector<std::string>& folds) {
   json out = {{"model_type", model.spec().model_type},
               {"parameters", num_parameters(model.spec())},
               {"layout", layout.to_string()},
@@ -93,6 +95,7 @@ void print_json(const ModelSource& model, const ParamTable& table, const Layout&
          {"optimized", to_json(view.placement.optimized)}});
   }
   out["misfits"] = misfits;
+  out["fold"] = folds;
   for (const Parameter& parameter : table.parameters()) {
     out["table"].push_back({{"name", parameter.name},
                             {"shape", parameter.shape},
@@ -105,7 +108,8 @@ void print_json(const ModelSource& model, const ParamTable& table, const Layout&
 }
 
 void print_text(const ModelSource& model, const ParamTable& table, const Layout& layout,
-                const std::vector<RankView>& ranks, const std::vector<std::string>& misfits, bool intervals) {
+                const std::vector<RankView>& ranks, const std::vector<std::string>& misfits,
+                const std::vector<std::string>& folds, bool intervals) {
   std::cout << model.spec().model_type << ", " << with_commas(num_parameters(model.spec())) << " parameters in "
             << table.parameters().size() << " tensors; "
             << (model.has_weights() ? "every weight read: finite, shapes and names as the config says"
@@ -113,6 +117,7 @@ void print_text(const ModelSource& model, const ParamTable& table, const Layout&
             << "\nlayout: " << (layout.to_string().empty() ? "one rank" : layout.to_string()) << ", "
             << layout.world_size() << (layout.world_size() == 1 ? " rank" : " ranks") << "\n";
   for (const std::string& misfit : misfits) std::cout << "does not divide: " << misfit << "\n";
+  for (const std::string& fold : folds) std::cout << fold << "\n";
   std::cout << "\n";
   Table bytes({"rank", "coordinates", "weights", "gradients", "optimizer", "total"});
   for (const RankView& view : ranks) {
@@ -156,6 +161,7 @@ int run_layout(const LayoutArguments& arguments) {
     throw UsageError(cat("[cli] --rank ", *arguments.rank, ": the layout has ranks 0 to ", layout.world_size() - 1));
   }
   const std::vector<std::string> misfits = misfit_notes(table, layout, dtype);
+  const std::vector<std::string> folds = fold_layout_notes(table, layout, dtype);
   constexpr int kMostRanks = 16;
   std::vector<RankView> ranks;
   const int first = arguments.rank.value_or(0);
@@ -166,9 +172,9 @@ int run_layout(const LayoutArguments& arguments) {
     ranks.push_back({rank, std::move(placement), bytes});
   }
   if (arguments.json_output) {
-    print_json(model, table, layout, ranks, misfits);
+    print_json(model, table, layout, ranks, misfits, folds);
   } else {
-    print_text(model, table, layout, ranks, misfits, arguments.intervals);
+    print_text(model, table, layout, ranks, misfits, folds, arguments.intervals);
   }
   return 0;
 }

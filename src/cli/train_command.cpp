@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/fold_report.h"
 #include "cli/progress.h"
 #include "cli/train_job.h"
 #include "cli/train_summary.h"
@@ -144,15 +145,23 @@ class RankRun {
   std::ofstream metrics_;
 };
 
+StepShape step_shape(const TrainJob& job, std::int64_t batch) {
+  return {.batch = batch,
+          .sequence_length = job.sequence_length,
+          .micro_batch = job.trainer.micro_batch,
+          .compute = job.dtype,
+          .recomputes = job.trainer.stash.kind == StashPolicy::Kind::Recompute,
+          .reads_in_place = !job.session.launch && !job.session.link};
+}
+
 /// What the steps and validations of a run move, per rank, mean over the ranks.
 std::vector<LedgerRow> predicted_ledger(const TrainJob& job, const ParamTable& table, std::size_t num_validations) {
   std::vector<RankSummary> ranks(job.layout.world_size());
   for (int rank = 0; rank < job.layout.world_size(); ++rank) {
     std::vector<LedgerRow>& moved = ranks[rank].moved;
-    const StepShape step{job.batch, job.sequence_length, job.trainer.micro_batch, job.dtype};
-    add_rows(moved, predict_step_traffic(table, job.layout, step, rank), job.arguments.steps);
+    add_rows(moved, predict_step_traffic(table, job.layout, step_shape(job, job.batch), rank), job.arguments.steps);
     if (!job.valid) continue;
-    const StepShape validation{job.valid->batch_size(), job.sequence_length, job.trainer.micro_batch, job.dtype};
+    const StepShape validation = step_shape(job, job.valid->batch_size());
     add_rows(moved, predict_evaluation_traffic(table, job.layout, validation, rank, 1),
              static_cast<std::int64_t>(num_validations));
   }
@@ -165,7 +174,11 @@ int run_train(const TrainArguments& arguments) {
   TrainJob job(arguments);
   const ParamTable table(job.model.spec());
   const std::vector<std::string> misfits = misfit_notes(table, job.layout, job.dtype);
+  const FoldWork fold_step = fold_work(
+      step_shape(job, job.batch), shown_positions(job.layout, job.batch, job.sequence_length, job.trainer.micro_batch),
+      /*training=*/true);
   summary.layout = job.layout.to_string();
+  summary.fold = fold_json(table, job.layout, fold_step).dump();
   summary.stash = job.trainer.stash.to_string();
   summary.dtype = element_type_name(job.dtype);
   summary.num_parameters = num_parameters(job.model.spec());
@@ -183,6 +196,7 @@ int run_train(const TrainArguments& arguments) {
     const std::string shared = oversubscription(job.session);
     if (!shared.empty()) std::cout << "note: " << shared << std::endl;
     for (const std::string& note : misfits) std::cout << "note: " << note << std::endl;
+    for (const std::string& note : fold_notes(table, job.layout, fold_step)) std::cout << note << std::endl;
     if (job.tokens.vocab_size() == 256 && job.model.has_weights()) {
       std::cout << "note: " << arguments.data
                 << " is read as bytes (256 ids); for a model with a tokenizer make a token file with "

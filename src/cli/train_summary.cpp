@@ -86,6 +86,7 @@ std::string TrainSummary::to_json() const {
   out_json["validation"] = json::array();
   for (const auto& [step, loss] : valid_losses)
     out_json["validation"].push_back({{"after_step", step}, {"loss", loss}});
+  out_json["fold"] = json::parse(fold);
   out_json["traffic_as_predicted"] = traffic_differences(predicted, mean_ledger(ranks)).empty();
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     json moved = json::array();

@@ -14,7 +14,7 @@ namespace octavo::cli {
 
 /// Filled by rank 0.
 struct TrainSummary {
-  std::string layout, stash, dtype, out, sample;
+  std::string layout, stash, dtype, out, sample, fold;  // fold: JSON
   std::int64_t num_parameters = 0, tokens_per_step = 0;
   Flops flops_per_step = 0;
   std::chrono::steady_clock::time_point start;

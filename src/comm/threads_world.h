@@ -35,6 +35,7 @@ class ThreadsWorld final : public World {
   int rank() const override { return rank_.rank(); }
   int size() const override { return rank_.size(); }
   std::string backend() const override { return "threads"; }
+  bool reads_in_place() const override { return true; }
   using World::split;
   std::unique_ptr<Communicator> split(const RankGroup& group) override;
   Ledger& ledger() override { return rank_.ledger(); }

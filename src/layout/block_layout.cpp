@@ -45,6 +45,20 @@ BlockLayout mlp_layout(const GatedMlpSpec& spec, std::int64_t hidden, int layer)
 
 }  // namespace
 
+std::string_view kind_name(BlockKind kind) {
+  switch (kind) {
+    case BlockKind::Embedding:
+      return "embedding";
+    case BlockKind::Attention:
+      return "attention";
+    case BlockKind::GatedMlp:
+      return "MLP";
+    case BlockKind::Head:
+      return "head";
+  }
+  throw InternalError("[layout] unknown block kind");
+}
+
 std::string_view unit_name(BlockKind kind) {
   switch (kind) {
     case BlockKind::Embedding:

@@ -124,10 +124,6 @@ Layout parse_layout(std::string_view text) {
     parse_options(layout, axis, words, text);
   }
   layout.mesh = DeviceMesh(std::move(axes));
-  if (layout.mesh.size(Axis::Fold) > 1 && layout.fold_form != FoldForm::Weights) {
-    throw UsageError(cat("[layout] \"", text, "\": of fold's forms only weights is built; write fold=",
-                         layout.mesh.size(Axis::Fold), ":weights"));
-  }
   return layout;
 }
 

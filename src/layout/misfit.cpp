@@ -7,20 +7,6 @@
 namespace octavo {
 namespace {
 
-std::string_view kind_name(BlockKind kind) {
-  switch (kind) {
-    case BlockKind::Embedding:
-      return "embedding";
-    case BlockKind::Attention:
-      return "attention";
-    case BlockKind::GatedMlp:
-      return "MLP";
-    case BlockKind::Head:
-      return "head";
-  }
-  return "";
-}
-
 /// Rows of every parameter section that neighbours hold alike, per unit.
 std::int64_t shared_rows(const PanelLayout& panel) {
   std::int64_t rows = 0;

@@ -74,8 +74,11 @@ void vocabulary_merge_states(VocabularyMerge& state, const at::Tensor& states) {
         highest = std::max(highest, values[2 * r * num_tokens + token]);
         label_logit += values[(2 * r + 1) * num_tokens + token];
       }
-      for (std::int64_t r = 0; r < num_states; ++r) sum += std::exp(values[2 * r * num_tokens + token] - highest);
-      lse[token] = highest + std::log(sum);
+      const bool has_rows = highest > -std::numeric_limits<S>::infinity();
+      for (std::int64_t r = 0; has_rows && r < num_states; ++r) {
+        sum += std::exp(values[2 * r * num_tokens + token] - highest);
+      }
+      lse[token] = has_rows ? highest + std::log(sum) : highest;
       picked[token] = label_logit;
     }
   });

@@ -33,6 +33,18 @@ at::Tensor gather(const at::Tensor& part, const MicroBatch& batch) {
   return batch.exchange.gather(part);
 }
 
+/// Steps of which there is something to compute: none on a rank without units.
+int steps_of(const WeightTrip& trip) {
+  return trip.units(0).size() == 0 ? 0 : trip.num_steps();
+}
+
+/// A rank without units takes part in what moves, in the order of the others' halves; its sums are zeros.
+at::Tensor pass_without_units(WeightTrip& trip, Half first, Half second, const at::Tensor& all_NH) {
+  trip.half_done(0, first);
+  trip.half_done(0, second);
+  return at::zeros_like(all_NH.detach());
+}
+
 /// Whether the next step is to be projected early, so that its keys and values travel while this one is computed.
 bool is_exchanging(const Block& block, const MicroBatch& batch) {
   return block.exchanges_keys_values() && batch.sequence.exchange_takes_time();
@@ -43,7 +55,7 @@ bool is_exchanging(const Block& block, const MicroBatch& batch) {
 at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const Pass& pass, std::unique_ptr<Saved>* saved) {
   const MicroBatch& batch = pass.batch;
   WeightTrip& trip = pass.trip;
-  const int num_steps = trip.num_steps();
+  const int num_steps = steps_of(trip);
   auto slot = std::make_shared<WeightSlot>(WeightSlot{&trip});
   auto kept = std::make_unique<SavedBlock>();
   const bool keeps_graph = saved != nullptr && policy_.kind == StashPolicy::Kind::Keep;
@@ -71,6 +83,7 @@ at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const Pass& pass, std::u
     const auto graph = [&](int step) { return keeps_graph ? &kept->steps[step] : nullptr; };
     std::deque<StepRun> runs;  // projected, not mixed
     int num_projected = 0, num_done = 0;
+    if (num_steps == 0) sum_NH = pass_without_units(trip, Half::Project, Half::Mix, shared_NH);
     for (int step = 0; step < num_steps; ++step) {
       // What was projected lets more weights travel only when the next step's keys and values do, which are needed
       // first.
@@ -109,7 +122,7 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH,
   internal_check(kept != nullptr, "[parallel] backward of something that this driver did not save");
   const MicroBatch& batch = pass.batch;
   WeightTrip& trip = pass.trip;
-  const int num_steps = trip.num_steps();
+  const int num_steps = steps_of(trip);
   const bool has_graph = kept->slot != nullptr;
   if (!has_graph) {
     kept->slot = std::make_shared<WeightSlot>();
@@ -160,6 +173,7 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH,
   // Where keys and values travel, the next step's do while this one's are used, and the gradients of the last step's
   // while the recomputation of this one, or else its gradients, are at work: of two steps the projection is open.
   const bool ahead = is_exchanging(block_, batch);
+  if (num_steps == 0) dshared_NH = pass_without_units(trip, Half::Mix, Half::Project, dy_NH);
   for (int step = 0; step < num_steps; ++step) {
     if (step == 0 || !ahead) {
       begin(step);

@@ -54,18 +54,18 @@ std::unique_ptr<Flow> make_local_flow(ParamStore& store, int block, int num_step
   return std::make_unique<LocalFlow>(store, block, num_steps);
 }
 
-int recommended_steps(const BlockLayout& block, const BlockShare& share) {
+int recommended_steps(const BlockLayout& block, const BlockShare& share, std::int64_t num_units) {
   constexpr std::int64_t kFewestFeatures = 512, kFewestQueryRows = 256, kMostSteps = 8;
   switch (block.kind) {
     case BlockKind::Embedding:
     case BlockKind::Head:
       return 1;
     case BlockKind::GatedMlp:
-      return static_cast<int>(std::clamp<std::int64_t>(share.computed_units() / kFewestFeatures, 1, kMostSteps));
+      return static_cast<int>(std::clamp<std::int64_t>(num_units / kFewestFeatures, 1, kMostSteps));
     case BlockKind::Attention: {
-      const std::int64_t units = share.computed_units();
-      const std::int64_t rows = share.rows_per_unit(block.panels[attention_panels::kOut]) * units;
-      return static_cast<int>(std::clamp<std::int64_t>(rows / kFewestQueryRows, 1, std::min(kMostSteps, units)));
+      const std::int64_t rows = share.rows_per_unit(block.panels[attention_panels::kOut]) * num_units;
+      const std::int64_t most = std::clamp<std::int64_t>(num_units, 1, kMostSteps);
+      return static_cast<int>(std::clamp<std::int64_t>(rows / kFewestQueryRows, 1, most));
     }
   }
   return 1;

@@ -17,6 +17,7 @@ RankGroup replica_group(const DeviceMesh& mesh, int rank) {
 
 RankGroups::RankGroups(World& ranks, const Layout& whole, const Placement& placement)
     : layout(whole),
+      reads_in_place(ranks.reads_in_place()),
       world(ranks.split(whole.mesh, kAllAxes)),
       data(ranks.split(whole.mesh, std::array{Axis::Data})),
       replica(ranks.split(replica_group(whole.mesh, ranks.rank()))),

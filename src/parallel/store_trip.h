@@ -14,6 +14,7 @@ class StoreTrip : public WeightTrip {
 
   void then(WeightTrip& next) final { next_ = &next; }
   UnitRange units(int step) const final;
+  std::int64_t most_units() const override { return (share().computed_units() + num_steps() - 1) / num_steps(); }
   bool counts() const final { return share().counts(); }
   at::Tensor common(int common) final;
   void add_product(int step, int panel, const at::Tensor& a, const at::Tensor& b) final;

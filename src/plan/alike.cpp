@@ -3,6 +3,7 @@
 #include <map>
 
 #include "octavo/base/text.h"
+#include "octavo/layout/fold_units.h"
 #include "octavo/layout/placement.h"
 
 namespace octavo {
@@ -22,6 +23,28 @@ Signature shares_at(const ParamTable& table, const Layout& layout, int tensor_in
   return signature;
 }
 
+/// What each index of the fold axis stores, whose parts may differ by a row; and where tokens come to the weights, the
+/// units of each block there, and what it sends and receives of others.
+std::vector<Signature> parts_of_fold(const ParamTable& table, const Layout& layout) {
+  const int degree = layout.mesh.size(Axis::Fold);
+  std::vector<Signature> parts(degree);
+  for (int index = 0; index < degree; ++index) {
+    const Placement placement = place(table, layout, layout.mesh.neighbour(0, Axis::Fold, index));
+    for (const StoredSlab& slab : placement.slabs) parts[index].push_back(slab.rows.size());
+  }
+  if (degree == 1 || layout.fold_form == FoldForm::Weights) return parts;
+  for (const BlockLayout& block : table.blocks()) {
+    const BlockShare share = share_of(block, layout, 0);
+    const std::vector<Interval> units = fold_units(block, share, degree);
+    for (int index = 0; index < degree; ++index) parts[index].push_back(units[index].size());
+    for (const ForeignRows& rows : foreign_rows(block, share, degree)) {
+      parts[rows.user].insert(parts[rows.user].end(), {1, rows.panel, rows.rows.size()});
+      parts[rows.owner].insert(parts[rows.owner].end(), {2, rows.panel, rows.rows.size()});
+    }
+  }
+  return parts;
+}
+
 }  // namespace
 
 std::vector<std::vector<int>> alike_ranks(const ParamTable& table, const Layout& layout, std::int64_t batch) {
@@ -33,15 +56,14 @@ std::vector<std::vector<int>> alike_ranks(const ParamTable& table, const Layout&
   }
   // Without shards every rank has all of its partial gradients.
   const bool sums_differ = layout.zero == ZeroStage::Optimizer && !place(table, layout, 0).sums.empty();
-  std::vector<std::int64_t> stored;  // by index of the fold axis, whose parts may differ by a row
-  for (int index = 0; index < layout.mesh.size(Axis::Fold); ++index) {
-    stored.push_back(place(table, layout, layout.mesh.neighbour(0, Axis::Fold, index)).local_elements);
-  }
+  const std::vector<Signature> fold_parts = parts_of_fold(table, layout);
   std::map<Signature, std::size_t> group_of;
   std::vector<std::vector<int>> groups;
   for (int rank = 0; rank < layout.world_size(); ++rank) {
     Signature signature = {sequences_of(layout, batch, layout.mesh.index(rank, Axis::Data)).size(),
-                           kinds[layout.mesh.index(rank, Axis::Tensor)], stored[layout.mesh.index(rank, Axis::Fold)]};
+                           kinds[layout.mesh.index(rank, Axis::Tensor)]};
+    const Signature& part = fold_parts[layout.mesh.index(rank, Axis::Fold)];
+    signature.insert(signature.end(), part.begin(), part.end());
     if (sums_differ) {
       for (const GradientSum& sum : place(table, layout, rank).sums) signature.push_back(sum.elements());
     }

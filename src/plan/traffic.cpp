@@ -8,6 +8,7 @@
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/layout/fold_steps.h"
+#include "octavo/layout/fold_units.h"
 #include "octavo/layout/placement.h"
 #include "octavo/layout/token_spans.h"
 #include "octavo/mesh/rank_group.h"
@@ -38,6 +39,8 @@ class Rows {
  private:
   std::map<std::tuple<std::string, Purpose, Collective>, LedgerRow> rows_;
 };
+
+enum class Direction { Forward, Backward };
 
 class Prediction {
  public:
@@ -80,80 +83,130 @@ class Prediction {
 
   Bytes compute_bytes() const { return element_bytes(shape_.compute); }        // e
   Bytes sum_bytes() const { return element_bytes(sum_type(shape_.compute)); }  // g
+  int fold_degree() const { return layout_.mesh.size(Axis::Fold); }            // D
 
   void add_micro_batches(bool training) {
     const std::int64_t here = sequences_of(layout_, shape_.batch, layout_.mesh.index(rank_, Axis::Data)).size();
     for (std::int64_t first = 0; first < here; first += shape_.micro_batch) {
-      const TokenCut cut{layout_.fold_order, layout_.mesh.size(Axis::Fold)};
+      const TokenCut cut{layout_.fold_order, fold_degree()};
       const std::int64_t positions =
           std::min(shape_.micro_batch, here - first) * cut.padded_length(shape_.sequence_length);
-      if (cut.num_ranks > 1) add_folded_blocks(positions, training);
-      add_micro_batch(positions / cut.num_ranks, training);
+      add_tensor_axis(positions / cut.num_ranks, training);
+      const std::vector<BlockForms> forms =
+          fold_forms(table_, layout_, placement_.shares, fold_work(shape_, positions, training));
+      const int head = static_cast<int>(forms.size()) - 1;
+      for (int block = 0; block < head; ++block) {
+        add_fold_pass(block, forms[block].forward, Direction::Forward, positions);
+        if (training) add_fold_pass(block, forms[block].backward, Direction::Backward, positions);
+      }
+      add_head(forms[head].forward, positions, training);
     }
   }
 
-  void add_micro_batch(std::int64_t tokens, bool training) {
-    const std::int64_t degree = layout_.mesh.size(Axis::Tensor);
+  void add_tensor_axis(std::int64_t tokens, bool training) {
     const std::int64_t sums = training ? 2 + 2 * num_blocks_ : 1 + num_blocks_;
     if (layout_.tensor_form == TensorForm::AllReduce) {
       rows_.add(tensor_, Purpose::Activations, Collective::AllReduce, tokens * hidden_ * compute_bytes(), sums);
-    } else {
-      const Bytes activation = round_up(tokens, degree) * hidden_ * compute_bytes();
-      rows_.add(tensor_, Purpose::Activations, Collective::AllGather, activation,
-                training ? 2 + 3 * num_blocks_ : 1 + num_blocks_);
-      rows_.add(tensor_, Purpose::Activations, Collective::ReduceScatter, activation, sums);
+      return;
     }
-    const bool one_step = layout_.mesh.size(Axis::Fold) == 1 ||
-                          num_fold_steps(placement_.shares.back(), layout_.mesh.size(Axis::Fold)) == 1;
-    const std::int64_t chunk = one_step ? tokens_per_chunk() : tokens;
-    for (std::int64_t first = 0; first < tokens; first += chunk) {
-      rows_.add(tensor_, Purpose::Loss, Collective::AllGather,
-                degree * 2 * std::min(chunk, tokens - first) * sum_bytes());
+    const Bytes activation = round_up(tokens, layout_.mesh.size(Axis::Tensor)) * hidden_ * compute_bytes();
+    rows_.add(tensor_, Purpose::Activations, Collective::AllGather, activation,
+              training ? 2 + 3 * num_blocks_ : 1 + num_blocks_);
+    rows_.add(tensor_, Purpose::Activations, Collective::ReduceScatter, activation, sums);
+  }
+
+  void add_fold_pass(int block, FoldForm form, Direction direction, std::int64_t positions) {
+    const BlockKind kind = table_.blocks()[block].kind;
+    const bool forward = direction == Direction::Forward;
+    if (form == FoldForm::Activations) {
+      // Both ways, the embedding moves its rows alone; a block's input is gathered in backward too.
+      const std::int64_t gathers = kind == BlockKind::Embedding ? (forward ? 0 : 1) : (forward ? 1 : 2);
+      const std::int64_t sums = kind == BlockKind::Embedding ? (forward ? 1 : 0) : 1;
+      add_fold_activations(positions, gathers, sums);
+      add_foreign_rows(block, direction);
+      return;
+    }
+    add_folded_rows(block, /*reads=*/kind == BlockKind::Embedding && !forward ? 0 : 1, /*returns=*/!forward);
+    if (kind != BlockKind::Attention) return;
+    const PanelLayout& qkv = table_.blocks()[block].panels[attention_panels::kQkv];
+    const BlockShare& share = placement_.shares[block];
+    const std::int64_t rows_per_unit = qkv.sections[1].rows_per_unit + qkv.sections[2].rows_per_unit;
+    for (int step = 0; step < num_fold_steps(share, fold_degree()); ++step) {
+      const std::int64_t units = units_of_fold_step(share, fold_degree(), step).size();
+      const Bytes message = positions * units * rows_per_unit * compute_bytes();
+      rows_.add(fold_, Purpose::KeysValues, Collective::AllGather, message);
+      if (!forward) rows_.add(fold_, Purpose::KeysValues, Collective::ReduceScatter, message);
     }
   }
 
-  /// Weights to the tokens, keys and values to the queries, and the gradients of both back.
-  void add_folded_blocks(std::int64_t positions, bool training) {
-    const int degree = layout_.mesh.size(Axis::Fold);
-    for (std::size_t block = 0; block < table_.blocks().size(); ++block) {
-      const BlockLayout& info = table_.blocks()[block];
-      const BlockShare& share = placement_.shares[block];
-      const int num_steps = num_fold_steps(share, degree);
-      // The embedding's rows are not read in backward; a head of one step makes its gradient in the one pass.
-      const bool one_pass = info.kind == BlockKind::Embedding || (info.kind == BlockKind::Head && num_steps == 1);
-      const std::int64_t passes = training && !one_pass ? 2 : 1;
-      for (int step = 0; step < num_steps; ++step) {
-        for (std::size_t i = 0; i < info.panels.size(); ++i) {
-          add_folded_rows(static_cast<int>(block), static_cast<int>(i), step, passes, training);
-        }
-        if (info.kind != BlockKind::Attention) continue;
-        const PanelLayout& qkv = info.panels[attention_panels::kQkv];
-        const std::int64_t units = units_of_fold_step(share, degree, step).size();
-        const std::int64_t rows_per_unit = qkv.sections[1].rows_per_unit + qkv.sections[2].rows_per_unit;
-        const Bytes message = positions * units * rows_per_unit * compute_bytes();
-        rows_.add(fold_, Purpose::KeysValues, Collective::AllGather, message, training ? 2 : 1);
-        if (training) rows_.add(fold_, Purpose::KeysValues, Collective::ReduceScatter, message);
+  void add_fold_activations(std::int64_t positions, std::int64_t gathers, std::int64_t sums) {
+    const Bytes activation = positions * hidden_ * compute_bytes();
+    rows_.add(fold_, Purpose::Activations, Collective::AllGather, activation, gathers);
+    rows_.add(fold_, Purpose::Activations, Collective::ReduceScatter, activation, sums);
+  }
+
+  /// Rows of units that no rank stores whole, as this rank sends and receives them.
+  void add_foreign_rows(int block, Direction direction) {
+    const BlockLayout& info = table_.blocks()[block];
+    const int here = layout_.mesh.index(rank_, Axis::Fold);
+    for (const ForeignRows& each : foreign_rows(info, placement_.shares[block], fold_degree())) {
+      if (each.owner != here && each.user != here) continue;
+      const bool lends = each.owner == here;
+      const std::int64_t elements = each.rows.size() * info.panels[each.panel].width;
+      rows_.add(fold_, Purpose::Weights, lends ? Collective::Send : Collective::Receive, elements * compute_bytes());
+      if (direction == Direction::Forward) continue;
+      rows_.add(fold_, Purpose::Gradients, lends ? Collective::Receive : Collective::Send, elements * sum_bytes());
+    }
+  }
+
+  /// The head's gradient is made with its loss: at once where its rows are in one step.
+  void add_head(FoldForm form, std::int64_t positions, bool training) {
+    const auto head = static_cast<int>(table_.blocks().size()) - 1;
+    const std::int64_t units = placement_.shares[head].computed_units();
+    const int num_steps = fold_degree() == 1 ? 1 : num_fold_steps(placement_.shares[head], fold_degree());
+    if (form == FoldForm::Weights) {
+      add_folded_rows(head, /*reads=*/training && num_steps > 1 ? 2 : 1, /*returns=*/training);
+      const std::int64_t tokens = positions / fold_degree();
+      add_loss_rows(tensor_, tokens, num_steps == 1 ? tokens_per_chunk(units) : tokens);
+      return;
+    }
+    add_fold_activations(positions, /*gathers=*/1, /*sums=*/training ? 1 : 0);
+    const std::int64_t chunk = tokens_per_chunk(even_part(units, fold_degree(), 0).size());
+    add_loss_rows(tensor_, positions, chunk);
+    add_loss_rows(fold_, positions, chunk);
+  }
+
+  /// Merges of `tokens` tokens over a group, `chunk` of them at a time.
+  void add_loss_rows(const RankGroup& group, std::int64_t tokens, std::int64_t chunk) {
+    const auto num_ranks = static_cast<std::int64_t>(group.ranks.size());
+    for (std::int64_t first = 0; first < tokens; first += chunk) {
+      const Bytes state = 2 * std::min(chunk, tokens - first) * sum_bytes();
+      rows_.add(group, Purpose::Loss, Collective::AllGather, num_ranks * state);
+    }
+  }
+
+  /// Each panel's rows, step by step and owner by owner.
+  void add_folded_rows(int block, std::int64_t reads, bool returns) {
+    const BlockLayout& info = table_.blocks()[block];
+    const BlockShare& share = placement_.shares[block];
+    if (fold_degree() == 1) return;
+    for (int panel = 0; panel < static_cast<int>(info.panels.size()); ++panel) {
+      const std::int64_t width = info.panels[panel].width;
+      const std::int64_t unit_rows = placement_.slabs[table_.panel_slab(block, panel)].unit_rows;
+      for (int step = 0; step < num_fold_steps(share, fold_degree()); ++step) {
+        for_each_fold_owner(share, info.panels[panel], unit_rows, fold_degree(), step, [&](int, Interval rows) {
+          const std::int64_t elements = rows.size() * width;
+          rows_.add(fold_, Purpose::Weights, Collective::Broadcast, elements * compute_bytes(), reads);
+          if (returns) rows_.add(fold_, Purpose::Gradients, Collective::Reduce, elements * sum_bytes());
+        });
       }
     }
   }
 
-  void add_folded_rows(int block, int panel, int step, std::int64_t passes, bool training) {
-    const PanelLayout& layout = table_.blocks()[block].panels[panel];
-    const std::int64_t unit_rows = placement_.slabs[table_.panel_slab(block, panel)].unit_rows;
-    for_each_fold_owner(placement_.shares[block], layout, unit_rows, layout_.mesh.size(Axis::Fold), step,
-                        [&](int, Interval rows) {
-                          const std::int64_t elements = rows.size() * layout.width;
-                          rows_.add(fold_, Purpose::Weights, Collective::Broadcast, elements * compute_bytes(), passes);
-                          if (!training) return;
-                          rows_.add(fold_, Purpose::Gradients, Collective::Reduce, elements * sum_bytes());
-                        });
-  }
-
-  /// As the head takes them (blocks/vocabulary.h, Head::Options).
-  std::int64_t tokens_per_chunk() const {
+  /// As the head takes them (blocks/vocabulary.h, Head::Options), of `rows` rows at once.
+  std::int64_t tokens_per_chunk(std::int64_t rows) const {
     constexpr Bytes kLogitBytes = 64 << 20;
     constexpr std::int64_t kFewestTokens = 256;
-    const std::int64_t rows = placement_.shares.back().computed_units();
     return std::max(kFewestTokens, kLogitBytes / (rows * compute_bytes()));
   }
 
@@ -181,6 +234,13 @@ class Prediction {
 };
 
 }  // namespace
+
+FoldWork fold_work(const StepShape& shape, std::int64_t positions, bool training) {
+  const FoldPasses passes = !training          ? FoldPasses::Forward
+                            : shape.recomputes ? FoldPasses::Apart
+                                               : FoldPasses::Together;
+  return {positions, shape.compute, passes, shape.reads_in_place};
+}
 
 std::vector<LedgerRow> predict_step_traffic(const ParamTable& table, const Layout& layout, const StepShape& shape,
                                             int rank) {

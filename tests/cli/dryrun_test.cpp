@@ -93,3 +93,39 @@ TEST_CASE("what a dry run cannot be asked is one line, exit code 2") {
   CHECK(run_captured({"dryrun"}).code == 2);
   CHECK(run_captured({"dryrun", "nowhere.json"}).code == 2);
 }
+
+TEST_CASE("a dry run says which form the fold axis gives to which block, and what that sends") {
+  const std::vector<std::string> arguments = {"--layout", "fold=4",         "--seq-len", "64",  "--micro-batch",
+                                              "1",        "--all-distinct", "--backend", "gloo"};
+  const Captured text = dryrun(arguments);
+  CAPTURE(text.out);
+  CAPTURE(text.err);
+  CHECK(text.code == 0);
+  // 256 vocabulary rows, 64 positions: every block is worth more than its tokens.
+  CHECK(text.out.find("fold=4:auto at 64 positions: activations for embedding, attention, MLP, head") !=
+        std::string::npos);
+  CHECK(text.out.find("5 KV heads over fold=4 by activations: 2 on the busiest rank") != std::string::npos);
+  std::vector<std::string> with_json = arguments;
+  with_json.emplace_back("--json");
+  const json report = json::parse(dryrun(with_json).out);
+  CHECK(report["as_predicted"] == true);
+  CHECK(report["backend"] == "gloo");
+  CHECK(report["fold"]["positions"] == 64);
+  CHECK(report["fold"]["blocks"].size() == 4);
+  CHECK(report["fold"]["blocks"][2]["kind"] == "MLP");
+  CHECK(report["fold"]["blocks"][2]["forward"] == "activations");
+  // 2 A of 64 positions of 160 values, c = 3/4.
+  CHECK(report["fold"]["blocks"][2]["sent_bytes"]["forward"]["activations"] == 2 * 64 * 160 * 4 * 3 / 4);
+  CHECK(json::parse(dryrun({"--seq-len", "16", "--json"}).out)["fold"].is_null());
+}
+
+TEST_CASE("on threads a dry run counts weights as read in place, which other links do not") {
+  const auto forward = [](const char* backend) {
+    const Captured result =
+        dryrun({"--layout", "fold=2", "--seq-len", "64", "--stash", "recompute", "--backend", backend, "--json"});
+    CAPTURE(result.err);
+    return json::parse(result.out)["fold"]["blocks"][2]["forward"];
+  };
+  CHECK(forward("threads") == "weights");
+  CHECK(forward("gloo") == "activations");
+}

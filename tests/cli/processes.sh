@@ -54,6 +54,9 @@ case $case_name in
     verify 4 verify "${model[@]}" --layout "data=2:zero1 tensor=2:scatter:pad" --stash recompute
     verify 3 verify "${model[@]}" --layout data=3
     verify 2 verify --reference tests/data/cases/qwen3 --layout tensor=2
+    # Five KV heads over two ranks: one rank's head has rows on the other. Forms differ between the directions.
+    verify 2 verify "${model[@]}" --layout fold=2:activations
+    verify 4 verify "${model[@]}" --layout "fold=2 tensor=2:scatter:pad" --stash recompute --dtype fp64
     ;;
   disagree)
     # Sums of different sequences would be nonsense, tensors of different sizes a crash.

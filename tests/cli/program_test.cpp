@@ -164,6 +164,40 @@ TEST_CASE("fewer sequences than ranks are legal, and the idle rank is named") {
   CHECK(result.out.find("rank 2 was idle") != std::string::npos);
 }
 
+TEST_CASE("a folded run says what it moves instead of what, and moves what is predicted") {
+  Folder folder;
+  std::vector<std::string> arguments = {"train",     kModel,
+                                        "--data",    "data/kjv-valid.txt",
+                                        "--valid",   "data/kjv-valid.txt",
+                                        "--layout",  "fold=2",
+                                        "--steps",   "2",
+                                        "--batch",   "1",
+                                        "--seq-len", "40",
+                                        "--sample",  "3",
+                                        "--out",     folder / "m"};
+  const Captured text = run_captured(arguments);
+  CAPTURE(text.out);
+  CHECK(text.code == 0);
+  CHECK(text.out.find("fold=2:auto at 40 positions: ") != std::string::npos);
+  CHECK(text.out.find("as the layout's formulas predict") != std::string::npos);
+  CHECK(text.out.find("NOT as") == std::string::npos);
+  arguments.emplace_back("--json");
+  const nlohmann::json report = nlohmann::json::parse(run_captured(arguments).out);
+  CHECK(report["traffic_as_predicted"] == true);
+  CHECK(report["fold"]["positions"] == 40);
+  CHECK(report["fold"]["blocks"].size() == 4);
+}
+
+TEST_CASE("a layout says from how many positions on weights move") {
+  const Captured text = run_captured({"layout", kModel, "--layout", "fold=4"});
+  CHECK(text.code == 0);
+  CHECK(text.out.find("fold=4:auto: weights for embedding from ") != std::string::npos);
+  const nlohmann::json report =
+      nlohmann::json::parse(run_captured({"layout", kModel, "--layout", "fold=5:activations", "--json"}).out);
+  REQUIRE(report["fold"].size() >= 1);
+  CHECK(report["fold"][0].get<std::string>().find("over fold=5 by activations") != std::string::npos);
+}
+
 TEST_CASE("a memory limit that is met ends the run with exit code 1 and writes nothing") {
   Folder folder;
   const Captured result = run_captured({"train", kModel, "--data", "data/kjv-valid.txt", "--layout", "data=2",

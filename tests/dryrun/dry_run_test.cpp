@@ -120,6 +120,18 @@ TEST_CASE("folded ranks have the peak and the ledger of their meta run") {
   }
 }
 
+TEST_CASE("ranks to which tokens come have the peak and the ledger of their meta run") {
+  const ModelSpec a = shape(512, 8, 2048, 2), b = shape(1024, 16, 4096, 1);
+  for (const char* stash : {"keep", "recompute", "attention"}) {
+    check_equal(a, "fold=2:activations", stash, ElementType::Float32, 1, 511);
+    check_equal(b, "fold=8:activations", stash, ElementType::Float32, 1, 128);
+    check_equal(b, "fold=3:activations:contiguous", stash, ElementType::Float32, 1, 256);
+    check_equal(a, "fold=2:activations tensor=2:scatter", stash, ElementType::Float32, 1, 255);
+    check_equal(a, "fold=2", stash, ElementType::Float32, 1, 1024);
+    check_equal(a, "data=2:zero1 fold=2:activations", stash, ElementType::BFloat16, 2, 128);
+  }
+}
+
 TEST_CASE("an idle rank's meta run has its peak too") {
   check_equal(shape(512, 8, 2048, 1), "data=3", "keep", ElementType::Float32, 2, 128);
 }

@@ -93,6 +93,21 @@ TEST_CASE("minus infinity among the logits is no contribution, NaN stays visible
   CHECK(std::isnan(merged(logits, labels, 8).lse.item<double>()));
 }
 
+TEST_CASE("states without a row add nothing to a merge, and merge to one without a row") {
+  const at::NoGradGuard no_grad;
+  const ops::VocabularyMerge nothing = ops::vocabulary_merge_begin(2, at::kDouble, at::kCPU);
+  ops::VocabularyMerge state = ops::vocabulary_merge_begin(2, at::kDouble, at::kCPU);
+  const at::Tensor states =
+      at::stack({at::stack({nothing.lse, nothing.picked}), at::stack({nothing.lse, nothing.picked})});
+  ops::vocabulary_merge_states(state, states);
+  CHECK(at::equal(state.lse, nothing.lse));
+  CHECK(at::equal(state.picked, nothing.picked));
+  states.select(0, 1).copy_(at::full({2, 2}, 3.0, at::kDouble));
+  ops::vocabulary_merge_states(state, states);
+  CHECK((state.lse == 3.0).all().item<bool>());
+  CHECK((state.picked == 3.0).all().item<bool>());
+}
+
 TEST_CASE("a vocabulary block of no tokens is legal, labels of another length an error") {
   const at::Tensor none = at::empty({0}, at::kLong);
   const ops::VocabularyMerge state = merged(at::empty({0, 8}), none, 4);

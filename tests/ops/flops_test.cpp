@@ -43,6 +43,7 @@ class PlainTrip final : public WeightTrip {
   bool is_returning() const override { return false; }
   void finish() override {}
   UnitRange units(int) const override { return {0, panels_.front().size(0)}; }
+  std::int64_t most_units() const override { return 1; }
   bool counts() const override { return true; }
   at::Tensor panel(int, int panel) override { return panels_[panel]; }
   at::Tensor common(int) override { return {}; }

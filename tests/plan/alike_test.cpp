@@ -39,6 +39,13 @@ TEST_CASE("shards that hold other partial gradients make ranks different") {
   CHECK(alike("data=2 tensor=2", 2).size() == 1);
 }
 
+TEST_CASE("ranks of a fold axis that compute other units, or store what others compute with, are not alike") {
+  CHECK(alike("fold=2:activations", 1) == Groups{{0, 1}});
+  // Two KV heads over four ranks: two compute one each, the others lend the rest of it.
+  CHECK(alike("fold=4:activations", 1) == Groups{{0, 2}, {1, 3}});
+  CHECK(alike("fold=4:weights", 1) == Groups{{0, 1, 2, 3}});
+}
+
 TEST_CASE("ranks are listed as ranges") {
   CHECK(rank_ranges({0, 1, 2, 3, 8, 10, 11}) == "0-3, 8, 10-11");
   CHECK(rank_ranges({0, 2, 4, 6}, 2) == "0, 2, ...");

@@ -3,10 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <set>
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/dataset/random_batches.h"
+#include "octavo/layout/fold_choice.h"
+#include "octavo/layout/placement.h"
 #include "proof/small_models.h"
 
 using namespace octavo;
@@ -42,6 +45,11 @@ void check_proof(const std::string& config, const std::string& layout, ElementTy
   const int degree = options.layout.mesh.size(Axis::Data);
   const int idle = std::max<int>(0, degree - static_cast<int>(batch)) * options.layout.world_size() / degree;
   CHECK(static_cast<int>(run.idle_ranks.size()) == idle);
+}
+
+/// "fold=2#" with the fold's options.
+std::string in_form(std::string layout, const std::string& form) {
+  return layout.replace(layout.find('#'), 1, form);
 }
 
 }  // namespace
@@ -93,7 +101,7 @@ TEST_CASE("tensor parallelism composes with data parallelism and ZeRO 1") {
   }
 }
 
-TEST_CASE("N folded ranks compute what one computes, at any degree") {
+TEST_CASE("N folded ranks compute what one computes, at any degree, by weights") {
   for (const char* order : {"", ":contiguous"}) {
     for (const char* stash : {"keep", "recompute", "attention", "qkv,gate_up"}) {
       for (const int degree : {2, 3, 4, 5, 8}) {
@@ -108,16 +116,75 @@ TEST_CASE("N folded ranks compute what one computes, at any degree") {
   check_proof(config_text("llama", 4, 4, false), "fold=4:weights", ElementType::Float32, "keep", 2, 2, 32);
 }
 
+TEST_CASE("N folded ranks compute what one computes, at any degree, by activations and in the form that moves less") {
+  for (const char* form : {":activations", ":activations:contiguous", ""}) {
+    for (const char* stash : {"keep", "recompute", "attention", "qkv,gate_up"}) {
+      for (const int degree : {2, 3, 4, 5, 8}) {
+        // Two KV heads and one: most ranks have none. At 8 ranks an embedding of 7 rows leaves one without.
+        const std::string layout = cat("fold=", degree, form);
+        check_proof(config_text("llama", 6, 2, false, 61, 37), layout, ElementType::Float64, stash, 3, 2);
+        check_proof(config_text("qwen3", 4, 1, true, 7, 5), layout, ElementType::Float64, stash, 1, 1);
+      }
+    }
+    check_proof(config_text("llama", 4, 4, false), cat("fold=4", form), ElementType::Float32, "keep", 2, 2, 32);
+    check_proof(config_text("qwen3", 8, 8, true), cat("fold=8", form), ElementType::Float32, "recompute", 2, 2, 32);
+  }
+}
+
+TEST_CASE("folded ranks that wait for everything at once compute the same") {
+  const ConfigFile file(config_text("llama", 6, 2, false));
+  const ModelSource model(file.path(), 11);
+  const RandomBatches batches({model.spec().vocab_size, 13, 3, 5});
+  for (const char* layout : {"fold=3:weights", "fold=8:activations", "fold=5"}) {
+    for (const char* stash : {"keep", "recompute"}) {
+      TrainingRunOptions options = options_for(layout, ElementType::Float64, stash);
+      options.trainer.micro_batch = 2;
+      options.trainer.overlap = false;
+      const ProofReport report = prove_equivalence(model, batches, options);
+      INFO(report.to_string());
+      CHECK(report.passed());
+    }
+  }
+}
+
+TEST_CASE("blocks choose other forms as micro-batches grow, and the numbers stay the same") {
+  const std::string config = config_text("llama", 6, 2, false);
+  const ConfigFile file(config);
+  const ParamTable table(ModelSource(file.path(), 0).spec());
+  const Layout layout = parse_layout("fold=2");
+  const std::vector<BlockShare> shares = place(table, layout, 0).shares;
+  std::set<std::vector<FoldForm>> seen;
+  // 3 sequences, two at once: the micro-batches of a step may differ, and forward and backward.
+  for (const std::int64_t length : {4, 16, 28, 40, 80}) {
+    for (const FoldPasses passes : {FoldPasses::Together, FoldPasses::Apart}) {
+      std::vector<FoldForm> chosen;
+      for (const std::int64_t sequences : {2, 1}) {
+        const FoldWork work{sequences * length, ElementType::Float64, passes, /*reads_in_place=*/true};
+        for (const BlockForms& forms : fold_forms(table, layout, shares, work)) {
+          chosen.insert(chosen.end(), {forms.forward, forms.backward});
+        }
+      }
+      seen.insert(chosen);
+      check_proof(config, "fold=2", ElementType::Float64, passes == FoldPasses::Apart ? "recompute" : "keep", 3, 2,
+                  length);
+    }
+  }
+  CHECK(seen.size() >= 4);
+}
+
 TEST_CASE("folding composes with data, ZeRO 1 and tensor parallelism") {
-  for (const char* layout : {"data=2 fold=2:weights", "data=2:zero1 fold=3:weights", "fold=2:weights tensor=2",
-                             "tensor=4:replicate:scatter fold=2:weights", "fold=3:weights tensor=2:pad data=2:zero1"}) {
-    check_proof(config_text("llama", 4, 2, false, 62), layout, ElementType::Float64, "keep", 3, 1);
-    check_proof(config_text("qwen3", 8, 4, true, 64), layout, ElementType::Float64, "recompute", 2, 2);
+  for (const char* form : {":weights", ":activations", ""}) {
+    for (const char* layout : {"data=2 fold=2#", "data=2:zero1 fold=3#", "fold=2# tensor=2",
+                               "tensor=4:replicate:scatter fold=2#", "fold=3# tensor=2:pad data=2:zero1"}) {
+      check_proof(config_text("llama", 4, 2, false, 62), in_form(layout, form), ElementType::Float64, "keep", 3, 1);
+      check_proof(config_text("qwen3", 8, 4, true, 64), in_form(layout, form), ElementType::Float64, "recompute", 2, 2);
+    }
   }
 }
 
 TEST_CASE("a sequence of one token goes through every form") {
-  for (const char* layout : {"tensor=4", "tensor=4:scatter", "data=2 tensor=2:scatter", "fold=3:weights"}) {
+  for (const char* layout :
+       {"tensor=4", "tensor=4:scatter", "data=2 tensor=2:scatter", "fold=3:weights", "fold=3:activations", "fold=3"}) {
     check_proof(config_text("llama", 4, 4, false, 64), layout, ElementType::Float64, "keep", 1, 1, 1);
   }
 }
@@ -161,7 +228,7 @@ TEST_CASE("the same layout twice is bitwise the same run") {
   const ModelSource model(file.path(), 3);
   const RandomBatches batches({model.spec().vocab_size, 19, 4, 5});
   for (const ElementType compute : {ElementType::Float32, ElementType::BFloat16}) {
-    for (const char* layout : {"data=3", "data=4:zero1"}) {
+    for (const char* layout : {"data=3", "data=4:zero1", "fold=3:activations", "fold=8"}) {
       const TrainingRun first = run_training(model, batches, options_for(layout, compute, "keep"), false);
       const TrainingRun second = run_training(model, batches, options_for(layout, compute, "keep"), false);
       CHECK(first.losses == second.losses);
@@ -196,8 +263,9 @@ TEST_CASE("the full matrix of tensor and folded layouts" * doctest::skip(std::ge
   for (const char* data : {"", "data=2 ", "data=3:zero1 "}) {
     for (const char* stash : {"keep", "recompute", "attention", "qkv,gate_up"}) {
       for (const int degree : {2, 3, 4, 5, 6, 8}) {
-        for (const char* form : {"tensor=#:replicate", "tensor=#:pad", "tensor=#:scatter:replicate",
-                                 "tensor=#:scatter:pad", "fold=#:weights", "fold=#:weights:contiguous"}) {
+        for (const char* form :
+             {"tensor=#:replicate", "tensor=#:pad", "tensor=#:scatter:replicate", "tensor=#:scatter:pad",
+              "fold=#:weights", "fold=#:weights:contiguous", "fold=#:activations", "fold=#"}) {
           std::string layout = std::string(data) + form;
           layout.replace(layout.find('#'), 1, cat(degree));
           check_proof(config_text("llama", 6, 2, false), layout, ElementType::Float64, stash, 3, 2);

@@ -40,6 +40,18 @@ TEST_CASE("two ranks and a recompute compute what transformers computes") {
   }
 }
 
+TEST_CASE("folded ranks compute what transformers computes, in every form") {
+  for (const char* name : {"llama-mha", "llama-gqa", "qwen3"}) {
+    for (const char* layout : {"fold=2:weights", "fold=2:activations", "fold=2", "fold=4:activations", "fold=4"}) {
+      CAPTURE(name);
+      CAPTURE(layout);
+      const ProofReport report = run_case(name, layout, ElementType::Float32, "keep");
+      INFO(report.to_string());
+      CHECK(report.passed());
+    }
+  }
+}
+
 TEST_CASE("a model in several files is the same model") {
   const ModelSource one("tests/data/cases/llama-gqa", 0), several("tests/data/cases/llama-gqa-sharded", 0);
   const ParamTable table(one.spec());

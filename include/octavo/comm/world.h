@@ -19,6 +19,8 @@ class World {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string backend() const = 0;  // "threads", "gloo", "record"
+  /// Whether ranks read each other's memory where it lies, so that what is only read need not move.
+  virtual bool reads_in_place() const = 0;
 
   /// The communicator of a group of ranks that this rank is in. Collective over the world: every rank calls it with its
   /// own group of the same cut, in the same order of cuts. The world must outlive it. Throws UsageError if ranks cut

@@ -53,6 +53,8 @@ struct BlockLayout {
   std::vector<CommonLayout> commons;
 };
 
+/// What a kind is called: "embedding", "attention", "MLP", "head".
+std::string_view kind_name(BlockKind kind);
 /// What the units of a block are called: "KV heads".
 std::string_view unit_name(BlockKind kind);
 

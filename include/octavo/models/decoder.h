@@ -15,6 +15,7 @@
 #include "octavo/parallel/catalog.h"
 #include "octavo/parallel/param_store.h"
 #include "octavo/parallel/rank_groups.h"
+#include "octavo/parallel/surroundings.h"
 #include "octavo/parallel/trips.h"
 
 namespace octavo {
@@ -39,10 +40,11 @@ class Decoder {
   using Probe = std::function<void(int block, const at::Tensor& x_NH)>;
 
   /// Forward and backward of one micro-batch. Gradients of gradient_scale * loss sum are added to the store.
-  /// Returns the loss sum over the labelled tokens held here: [] float64. Collective.
+  /// Returns the loss sum over the labelled tokens that this rank speaks for: [] float64; over the ranks that cut the
+  /// tokens it is that of all. Collective.
   at::Tensor forward_backward(const TokenBatch& batch, int micro_batch, double gradient_scale, const BlockDone& done);
 
-  /// The loss sum alone, over the tokens held here: [] float64. Collective.
+  /// The loss sum alone. Collective.
   at::Tensor loss(const TokenBatch& batch);
 
   /// The residual stream after the last layer's final norm: [N, H]. Collective, also each call of the probe's block.
@@ -50,18 +52,22 @@ class Decoder {
   /// Logits [M, V] of rows [M, H] of hidden(). Collective.
   at::Tensor logits(const at::Tensor& hidden_MH);
 
-  int num_blocks() const { return static_cast<int>(flows_.size()); }
+  int num_blocks() const { return static_cast<int>(blocks_.size()) + 2; }
 
  private:
+  int head() const { return num_blocks() - 1; }
+  Surroundings surroundings(const std::vector<std::int64_t>& lengths, int micro_batch, FoldPasses passes) {
+    return {store_, groups_, flows_, lengths, micro_batch, passes, options_};
+  }
   /// Of all blocks but the head.
-  std::vector<WeightTrip*> forward_trips(Trips& trips);
-  at::Tensor run_blocks(const at::Tensor& ids, const MicroBatch& batch, std::span<WeightTrip* const> trips,
+  std::vector<WeightTrip*> forward_trips(const Surroundings& around, Trips& trips) const;
+  at::Tensor run_blocks(const TokenBatch& tokens, const Surroundings& around, std::span<WeightTrip* const> trips,
                         std::vector<std::unique_ptr<Saved>>* saved, const Probe& probe);
 
   ParamStore& store_;
   RankGroups& groups_;
   const RunOptions options_;
-  std::vector<std::unique_ptr<Flow>> flows_;    // per block, embedding and head included
+  const ModelFlows flows_;
   std::vector<std::unique_ptr<Block>> blocks_;  // between embedding and head
   std::vector<BlockDriver> drivers_;            // of blocks_
   Head head_;

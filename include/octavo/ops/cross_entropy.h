@@ -23,7 +23,7 @@ void vocabulary_merge_block(VocabularyMerge& state, const at::Tensor& logits, co
                             std::int64_t first_row);
 
 /// `state` becomes the merge of states [R, 2, T], each log-sum-exp and picked logit; states without any row are -inf
-/// and 0. The order of the sums is that of R. Local.
+/// and 0, and so is the merge of such alone. The order of the sums is that of R. Local.
 void vocabulary_merge_states(VocabularyMerge& state, const at::Tensor& states_R2T);
 
 /// Turns logits [T, B] in place into their gradient: scale * (softmax - onehot) for labelled tokens, 0 for ignored

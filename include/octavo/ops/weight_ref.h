@@ -42,7 +42,9 @@ class WeightTrip {
   }
 
   virtual int num_steps() const = 0;
-  virtual UnitRange units(int step) const = 0;
+  virtual UnitRange units(int step) const = 0;  // may have none
+  /// Units of the largest step of any rank that the exchange of the block connects: the same on all of these.
+  virtual std::int64_t most_units() const = 0;
   /// Whether the partial sums made with these weights count; if not, another rank makes the same.
   virtual bool counts() const = 0;
   /// This step's rows of panel `panel`: [rows, width], compute dtype. Valid until the step is over.

@@ -1,4 +1,5 @@
-// Which flow and which exchanges a layout gives to a block: the one place where axes are chosen.
+// Which flows, sequences and exchanges a layout gives to blocks: the one place, with surroundings.h, where axes are
+// chosen.
 #pragma once
 
 #include <memory>
@@ -18,10 +19,16 @@ struct RunOptions {
   bool overlap = true;  // what travels does so while something is computed; else it is waited for at once
 };
 
-/// The flows of all blocks, in steps that suit what is kept. Store and groups must outlive them.
-std::vector<std::unique_ptr<Flow>> make_flows(ParamStore& store, RankGroups& groups, const RunOptions& options);
+/// The flows of all blocks, in steps that suit what is kept.
+struct ModelFlows {
+  std::vector<std::unique_ptr<Flow>> of_tokens;  // where tokens stay where they live
+  std::vector<std::unique_ptr<Flow>> of_units;   // where the fold axis brings them to the units; empty without one
+};
 
-/// Where the tokens of one micro-batch of sequences of `lengths` tokens meet. The groups must outlive it.
+/// Store and groups must outlive them.
+ModelFlows make_flows(ParamStore& store, RankGroups& groups, const RunOptions& options);
+
+/// Where the tokens of one micro-batch of sequences of `lengths` tokens meet, which stay. The groups must outlive it.
 std::unique_ptr<SequenceContext> make_sequence(const ParamStore& store, RankGroups& groups,
                                                const std::vector<std::int64_t>& lengths, const RunOptions& options);
 

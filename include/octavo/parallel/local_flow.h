@@ -11,7 +11,8 @@ namespace octavo {
 /// The store must outlive it.
 std::unique_ptr<Flow> make_local_flow(ParamStore& store, int block, int num_steps);
 
-/// Steps that keep the products efficient (at least 512 features, or 256 query rows, each) for a block under recompute.
-int recommended_steps(const BlockLayout& block, const BlockShare& share);
+/// Steps that keep the products efficient (at least 512 features, or 256 query rows, each) for a block under recompute
+/// of which `num_units` units of `share` are computed here.
+int recommended_steps(const BlockLayout& block, const BlockShare& share, std::int64_t num_units);
 
 }  // namespace octavo

@@ -17,6 +17,7 @@ struct RankGroups {
   RankGroups(World& ranks, const Layout& layout, const Placement& placement);
 
   Layout layout;
+  bool reads_in_place;                              // ranks read each other's memory where it lies
   std::unique_ptr<Communicator> world;              // everyone
   std::unique_ptr<Communicator> data;               // other sequences, the same weights
   std::unique_ptr<Communicator> replica;            // the same sequences: together one copy of the model

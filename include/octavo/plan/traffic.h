@@ -27,27 +27,42 @@
 //                                           the embedding's rows: 2 + 3B
 //   tensor     activations  reduce_scatter  form scatter, per micro-batch, A' each: as all_reduce above: 2 + 2B
 //   tensor     loss         all_gather      per micro-batch and chunk of n <= max(256, 64 MiB / (V e)) of its tokens:
-//                                           T 2 n g (log-sum-exp and picked logit of every token and rank)
+//                                           T 2 n g (log-sum-exp and picked logit of every token and rank); one chunk
+//                                           where the head's rows come in several steps
 //   tensor,    gradients    all_reduce      per step, for each of the placement's sums (layout/placement.h): its
 //   tensor/S                                elements times g, one packed message: gradients that cut units or cut
 //   tokens
 //                                           leave partial (q_norm, k_norm; every norm under scatter), and those of KV
 //                                           heads that S neighbours hold alike under `replicate`
-//   fold       weights      broadcast       form weights, per micro-batch and pass over a block, the rows of each
-//   panel,
-//                                           step and owner (layout/fold_steps.h) times e: W e in all for W elements.
-//                                           Passes: forward and backward, of the embedding forward alone
+//   Rows of the fold axis are those of each block's form, and of the embedding and the head as blocks, in each
+//   direction (layout/fold_choice.h): by weights
+//   fold       weights      broadcast       per micro-batch and pass over a block, the rows of each panel, step and
+//                                           owner (layout/fold_steps.h) times e: W e in all for W elements. Passes:
+//                                           forward and backward, of the embedding forward alone, of a head of one
+//                                           step one
 //   fold       gradients    reduce          per micro-batch: the same rows times g
 //   fold       keys_values  all_gather      per micro-batch, attention block and step of U heads of width d, twice
 //                                           (forward, backward): 2 S U d e for S positions, those of no token included
 //   fold       keys_values  reduce_scatter  the same once
+//   by activations, for S positions, A = S h e, per micro-batch:
+//   fold       activations  all_gather      A: every block's input, again in backward, and the gradient of its output;
+//                                           the head's input; the gradient of the embedding's rows
+//   fold       activations  reduce_scatter  A: the embedding's rows, every block's output and the gradient of its
+//                                           input, the gradient of the head's input
+//   fold       loss         all_gather      as that of tensor, of D states; both then have chunks of the S positions,
+//                                           and V is that of the rank with most rows
+//   fold       weights      send, recv      per pass and message of rows that one rank computes with and another
+//                                           stores (layout/fold_units.h), times e: this rank's sends, and its receives
+//                                           at 0 bytes
+//   fold       gradients    send, recv      the same the other way, times g, in backward
 //   world      norm         all_reduce      per step: 16 (loss and squared gradient norm, float64)
 //
 // Recomputation moves nothing more: a block's forward collectives are not part of it, but for the gathered input, which
 // scatter gathers again under every stash policy.
 //
 // An evaluation of K batches has, per batch and micro-batch: activations all_reduce 1 + B (allreduce), all_gather 1 + B
-// and reduce_scatter 1 + B (scatter), the loss row as above; and once, over world, purpose loss, all_reduce of 16.
+// and reduce_scatter 1 + B (scatter), the loss row as above, and what the fold axis moves forward; and once, over
+// world, purpose loss, all_reduce of 16.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +71,7 @@
 #include <vector>
 
 #include "octavo/layout/element_type.h"
+#include "octavo/layout/fold_choice.h"
 #include "octavo/layout/layout.h"
 #include "octavo/layout/param_table.h"
 #include "octavo/trace/ledger.h"
@@ -68,7 +84,12 @@ struct StepShape {
   std::int64_t sequence_length;  // tokens, >= 1
   std::int64_t micro_batch;      // sequences that a rank takes through the model at once, >= 1
   ElementType compute;
+  bool recomputes = false;      // forward keeps each block's input alone
+  bool reads_in_place = false;  // ranks read each other's memory where it lies
 };
+
+/// What the fold axis' choice of forms depends on, for a micro-batch of so many positions.
+FoldWork fold_work(const StepShape& shape, std::int64_t positions, bool training);
 
 /// The rows that `rank`'s ledger will hold after a step: group, purpose, kind, count and logical bytes; the rest is
 /// zero. In no order that matters. Throws UsageError for a rank outside the layout and for a layout that refuses the

@@ -35,6 +35,7 @@ class GlooWorld final : public World {
   int rank() const override { return rank_.rank(); }
   int size() const override { return rank_.size(); }
   std::string backend() const override { return "gloo"; }
+  bool reads_in_place() const override { return false; }
   using World::split;
   std::unique_ptr<Communicator> split(const RankGroup& group) override {
     return std::make_unique<GlooCommunicator>(rank_, rank_.split(group));

@@ -179,6 +179,7 @@ class EmulatedWorld final : public World {
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
   std::string backend() const override { return cat(inner_.backend(), " behind a link of ", link_.spec.to_string()); }
+  bool reads_in_place() const override { return false; }  // a link is between them
 
   using World::split;
   std::unique_ptr<Communicator> split(const RankGroup& group) override {

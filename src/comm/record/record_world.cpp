@@ -86,6 +86,7 @@ class RecordWorld final : public World {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::string backend() const override { return "record"; }
+  bool reads_in_place() const override { return backend_ == Backend::Threads; }
 
   using World::split;
   std::unique_ptr<Communicator> split(const RankGroup& group) override {

@@ -35,4 +35,10 @@ TokenMap::TokenMap(const TokenCut& cut, const std::vector<std::int64_t>& lengths
   }
 }
 
+bool TokenMap::is_ordered() const {
+  return std::all_of(chunks_.begin(), chunks_.end(), [this](const ChunkPlace& chunk) {
+    return row(chunk, PositionOrder::Sequences) == row(chunk, PositionOrder::Ranks);
+  });
+}
+
 }  // namespace octavo

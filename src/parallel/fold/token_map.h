@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "octavo/layout/token_spans.h"
+#include "octavo/parallel/fold/position_order.h"
 
 namespace octavo {
 
@@ -23,6 +24,13 @@ struct ChunkPlace {
 class TokenMap {
  public:
   TokenMap(const TokenCut& cut, const std::vector<std::int64_t>& lengths);
+
+  /// The first row of a chunk among the positions of all ranks in `order`.
+  std::int64_t row(const ChunkPlace& chunk, PositionOrder order) const {
+    return order == PositionOrder::Sequences ? chunk.there : chunk.owner * num_held_ + chunk.here;
+  }
+  /// Whether all orders are one.
+  bool is_ordered() const;
 
   const std::vector<ChunkPlace>& chunks() const { return chunks_; }  // sequence by sequence, ascending
   std::int64_t num_held() const { return num_held_; }                // T: rows that every rank holds
