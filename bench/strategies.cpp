@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <regex>
 
 #include "bench/shapes.h"
 #include "octavo/base/error.h"
@@ -116,13 +117,14 @@ void run_shape(const std::string& name, std::int64_t length, int rounds, bool wi
                                       {"1 rank, attention", "", "attention"},
                                       {"2 ranks alone, keep", "data=2", "keep", ElementType::Float32, true},
                                       {"2 ranks alone, recompute", "data=2", "recompute", ElementType::Float32, true}};
-  for (const char* layout : {"data=2", "data=2:zero1", "tensor=2", "tensor=2:scatter", "fold=2:weights"}) {
+  for (const char* layout :
+       {"data=2", "data=2:zero1", "tensor=2", "tensor=2:scatter", "fold=2:weights", "fold=2:activations", "fold=2"}) {
     strategies.push_back({cat(layout, ", keep"), layout, "keep"});
     if (std::string(layout).find("data") != 0) strategies.push_back({cat(layout, ", recompute"), layout, "recompute"});
   }
   if (with_bf16) strategies.push_back({"1 rank, keep, bf16", "", "keep", ElementType::BFloat16});
-  std::erase_if(strategies, [&](const Strategy& each) { return each.name.find(only) == std::string::npos; });
-  if (strategies.empty()) throw UsageError("[bench] no strategy's name contains \"" + only + "\"");
+  std::erase_if(strategies, [&](const Strategy& each) { return !std::regex_search(each.name, std::regex(only)); });
+  if (strategies.empty()) throw UsageError("[bench] no strategy's name matches \"" + only + "\"");
   std::vector<Figures> figures(strategies.size());
   std::array<std::vector<double>, 2> peak_alone, peak_shared, peak_bf16;
   SessionOptions session_options{
@@ -206,7 +208,8 @@ int main(int argc, char** argv) {
   app.add_option("--tokens", lengths, "Tokens per rank and step")->check(CLI::PositiveNumber);
   app.add_option("--rounds", rounds, "Measured rounds after the first")->check(CLI::PositiveNumber);
   app.add_flag("--bf16", bf16, "One more row in bfloat16");
-  app.add_option("--only", only, "Only strategies whose name contains this, as \"keep\"");
+  app.add_option("--only", only,
+                 "Only strategies whose name matches this pattern, as \"keep\" or \"(alone|fold).*keep\"");
   CLI11_PARSE(app, argc, argv);
   for (const std::string& shape : shapes) {
     for (const std::int64_t length : lengths) octavo::run_shape(shape, length, rounds, bf16, only);

@@ -62,7 +62,7 @@ std::vector<std::string> fold_layout_notes(const ParamTable& table, const Layout
     notes.push_back(
         cat("fold=", degree, ":auto: ", fold_thresholds_text(table, layout, place(table, layout, 0).shares, compute)));
   }
-  if (layout.fold_form == FoldForm::Weights) return notes;
+  if (layout.fold_form != FoldForm::Activations) return notes;
   add_excesses(notes, table, layout, compute, [](BlockKind) { return true; });
   return notes;
 }

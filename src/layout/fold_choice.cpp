@@ -57,6 +57,19 @@ std::string form_text(const BlockForms& forms) {
 
 }  // namespace
 
+namespace {
+
+/// Whether activations would make the busiest rank compute notably longer than weights do, which spread any units
+/// evenly: then no saving in bytes is worth it.
+bool is_lopsided(const BlockLayout& block, const BlockShare& share, int degree) {
+  constexpr double kNotably = 1.05;
+  std::int64_t most = 0;
+  for (const Interval& units : fold_units(block, share, degree)) most = std::max(most, units.size());
+  return static_cast<double>(most * degree) > kNotably * static_cast<double>(share.computed_units());
+}
+
+}  // namespace
+
 FoldBytes fold_bytes(const ParamTable& table, const Layout& layout, std::span<const BlockShare> shares, int block,
                      const FoldWork& work) {
   const int degree = layout.mesh.size(Axis::Fold);
@@ -105,6 +118,7 @@ std::vector<BlockForms> fold_forms(const ParamTable& table, const Layout& layout
       forms[block] = {layout.fold_form, layout.fold_form};
       continue;
     }
+    if (is_lopsided(table.blocks()[block], shares[block], layout.mesh.size(Axis::Fold))) continue;
     // Backward of the embedding needs nothing that forward kept.
     const FoldBytes bytes = fold_bytes(table, layout, shares, block, work);
     forms[block] = cheaper(bytes, embeds || work.passes == FoldPasses::Apart);

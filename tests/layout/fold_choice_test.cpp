@@ -113,6 +113,18 @@ TEST_CASE("few positions move to the weights, many have the weights come") {
   }
 }
 
+TEST_CASE("where activations would leave a rank the larger share of the units, auto has weights whatever they cost") {
+  const Case even({{Axis::Fold, 2}}), uneven({{Axis::Fold, 3}}), idle({{Axis::Fold, 4}});
+  CHECK(even.forms(work_of(1))[kAttention] == kActivations);
+  for (const Case* each : {&uneven, &idle}) {
+    CHECK(each->bytes(kAttention, work_of(1)).forward.weights >
+          each->bytes(kAttention, work_of(1)).forward.activations);
+    CHECK(each->forms(work_of(1))[kAttention] == kWeights);
+    CHECK(each->forms(work_of(1))[kMlp] == kActivations);  // 96 features divide
+  }
+  CHECK(Case({{Axis::Fold, 4}}, FoldForm::Activations).forms(work_of(1))[kAttention] == kActivations);
+}
+
 TEST_CASE("the choice turns where the bytes meet, and a tie goes to weights") {
   const Case fold({{Axis::Fold, 2}});
   // The MLP in float32: 2 A + 3 A against 3 f h (e + e + g).

@@ -22,6 +22,10 @@
 // The head makes its gradient while its loss is made, so both directions are one pass and have one form; with all its
 // rows in one step (layout/fold_steps.h) the weights form moves them once. An evaluation goes forward only.
 //
+// That is for bytes alone. Weights spread any units evenly over the ranks; where activations would make the busiest
+// rank compute more than 5% longer than an even share (layout/fold_units.h: few KV heads over many ranks), `auto` has
+// weights.
+//
 // Where ranks read each other's memory in place, weights are read where they lie: W e counts as nothing. The embedding
 // has the form that moves fewer bytes whatever the layout asks for.
 #pragma once
