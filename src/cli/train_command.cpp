@@ -147,12 +147,14 @@ class RankRun {
 /// What the steps and validations of a run move, per rank, mean over the ranks.
 std::vector<LedgerRow> predicted_ledger(const TrainJob& job, const ParamTable& table, std::size_t num_validations) {
   std::vector<RankSummary> ranks(job.layout.world_size());
+  const bool shares_memory = !job.session.launch.has_value();
   for (int rank = 0; rank < job.layout.world_size(); ++rank) {
     std::vector<LedgerRow>& moved = ranks[rank].moved;
-    const StepShape step{job.batch, job.sequence_length, job.trainer.micro_batch, job.dtype};
+    const StepShape step{job.batch, job.sequence_length, job.trainer.micro_batch, job.dtype, shares_memory};
     add_rows(moved, predict_step_traffic(table, job.layout, step, rank), job.arguments.steps);
     if (!job.valid) continue;
-    const StepShape validation{job.valid->batch_size(), job.sequence_length, job.trainer.micro_batch, job.dtype};
+    const StepShape validation{job.valid->batch_size(), job.sequence_length, job.trainer.micro_batch, job.dtype,
+                               shares_memory};
     add_rows(moved, predict_evaluation_traffic(table, job.layout, validation, rank, 1),
              static_cast<std::int64_t>(num_validations));
   }

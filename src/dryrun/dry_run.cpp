@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "octavo/comm/record/record_world.h"
 #include "octavo/dataset/random_batches.h"
 
 namespace octavo {
@@ -13,7 +12,7 @@ DryRun dry_run(const ModelSpec& model, const DryRunOptions& options, int rank) {
   const at::NoGradGuard no_grad;
   const AccountHandle account = MemoryAccount::create(options.memory_limit);
   const ChargeTo charge(account.get());
-  const std::unique_ptr<World> world = make_record_world(rank, options.layout.world_size());
+  const std::unique_ptr<World> world = make_record_world(rank, options.layout.world_size(), options.backend);
   const ParamTable table(model);
   ParamStore store(table, place(table, options.layout, rank), options.compute, at::kMeta, /*for_training=*/true);
   Trainer trainer(model, options.layout, *world, store, options.trainer);

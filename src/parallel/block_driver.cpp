@@ -71,20 +71,21 @@ at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const Pass& pass, std::u
     const auto graph = [&](int step) { return keeps_graph ? &kept->steps[step] : nullptr; };
     std::deque<StepRun> runs;  // projected, not mixed
     int num_projected = 0;
-    for (int step = 0; step < num_steps; ++step) {
+    for (int place = 0; place < num_steps; ++place) {
       const int ahead = is_exchanging(block_, batch) ? 1 : 0;
-      for (; num_projected <= std::min(step + ahead, num_steps - 1); ++num_projected) {
-        runs.emplace_back(block_, batch, kept->stashes[num_projected], trip.units(num_projected),
-                          WeightRefs(slot, num_projected));
-        runs.back().project(shared_NH, graph(num_projected));
-        trip.half_done(num_projected, Half::Project);
+      for (; num_projected <= std::min(place + ahead, num_steps - 1); ++num_projected) {
+        const int step = trip.step_at(num_projected);
+        runs.emplace_back(block_, batch, kept->stashes[step], trip.units(step), WeightRefs(slot, step));
+        runs.back().project(shared_NH, graph(step));
+        trip.half_done(step, Half::Project);
       }
+      const int step = trip.step_at(place);
       const at::Tensor partial_NH = runs.front().mix(graph(step));
       runs.front().end_exchange();
       runs.pop_front();
       trip.half_done(step, Half::Mix);
       const at::NoGradGuard no_grad;
-      sum_NH = step == 0 ? partial_NH : sum_NH.add_(partial_NH);
+      sum_NH = place == 0 ? partial_NH : sum_NH.add_(partial_NH);
     }
     // Kept whole it would cost as much as all tokens on every rank; backward gathers it again.
     if (keeps_graph && is_gathered) release_memory(shared_NH);
@@ -128,7 +129,8 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH,
   at::Tensor dy_NH = gather(dy_TH, batch);
   at::Tensor dshared_NH;
   std::deque<StepRun> runs;  // begun, not done
-  const auto begin = [&](int step) {
+  const auto begin = [&](int place) {
+    const int step = trip.step_at(place);
     StepRun& run =
         runs.emplace_back(block_, batch, kept->stashes[step], trip.units(step), WeightRefs(kept->slot, step));
     if (has_graph) {
@@ -140,7 +142,8 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH,
     }
   };
   if (num_steps > 0) begin(0);
-  for (int step = 0; step < num_steps; ++step) {
+  for (int place = 0; place < num_steps; ++place) {
+    const int step = trip.step_at(place);
     StepRun& run = runs.front();
     StepGraph graph = std::move(kept->steps[step]);
     if (!has_graph) {
@@ -150,13 +153,13 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH,
     }
     run.backward_mix(graph, dy_NH);
     trip.half_done(step, Half::Mix);
-    const bool begins_ahead = step + 1 < num_steps && is_exchanging(block_, batch);
-    if (begins_ahead) begin(step + 1);
+    const bool begins_ahead = place + 1 < num_steps && is_exchanging(block_, batch);
+    if (begins_ahead) begin(place + 1);
     const at::Tensor gradient = run.backward_project(graph, kept->shared_NH);
     runs.pop_front();
     trip.half_done(step, Half::Project);
-    if (step + 1 < num_steps && !begins_ahead) begin(step + 1);
-    dshared_NH = step == 0 ? gradient : dshared_NH.add_(gradient);
+    if (place + 1 < num_steps && !begins_ahead) begin(place + 1);
+    dshared_NH = place == 0 ? gradient : dshared_NH.add_(gradient);
   }
   kept->shared_NH.reset();
   dy_NH.reset();

@@ -11,7 +11,7 @@ namespace octavo {
 
 std::vector<std::unique_ptr<Flow>> make_flows(ParamStore& store, RankGroups& groups, const RunOptions& options) {
   const auto num_blocks = static_cast<int>(store.table().blocks().size());
-  if (groups.fold->size() > 1) return make_weights_flows(store, *groups.fold, options.overlap);
+  if (groups.fold->size() > 1) return make_weights_flows(store, groups, options.overlap);
   std::vector<std::unique_ptr<Flow>> flows;
   for (int block = 0; block < num_blocks; ++block) {
     // Kept values exist for all units at once anyway, so groups of units would save nothing.

@@ -122,6 +122,10 @@ class Prediction {
       // The embedding's rows are not read in backward; a head of one step makes its gradient in the one pass.
       const bool one_pass = info.kind == BlockKind::Embedding || (info.kind == BlockKind::Head && num_steps == 1);
       const std::int64_t passes = training && !one_pass ? 2 : 1;
+      if (goes_round(info.kind, share, degree)) {
+        for (const PanelLayout& panel : info.panels) add_round(panel, share, passes, training);
+        continue;
+      }
       for (int step = 0; step < num_steps; ++step) {
         for (std::size_t i = 0; i < info.panels.size(); ++i) {
           add_folded_rows(static_cast<int>(block), static_cast<int>(i), step, passes, training);
@@ -134,6 +138,23 @@ class Prediction {
         rows_.add(fold_, Purpose::KeysValues, Collective::AllGather, message, training ? 2 : 1);
         if (training) rows_.add(fold_, Purpose::KeysValues, Collective::ReduceScatter, message);
       }
+    }
+  }
+
+  /// A panel whose rows, of one unit each, go from rank to rank.
+  void add_round(const PanelLayout& panel, const BlockShare& share, std::int64_t passes, bool training) {
+    const int degree = layout_.mesh.size(Axis::Fold), here = layout_.mesh.index(rank_, Axis::Fold);
+    const bool direct = layout_.fold_route == FoldRoute::Direct || shape_.shares_memory;
+    const auto elements_of = [&](int step) {
+      return units_of_fold_step(share, degree, (here + step) % degree).size() * panel.width;
+    };
+    for (int step = 1; step < degree; ++step) {
+      const std::int64_t lent = elements_of(direct ? 0 : step - 1);
+      rows_.add(fold_, Purpose::Weights, Collective::Send, lent * compute_bytes(), passes);
+      rows_.add(fold_, Purpose::Weights, Collective::Receive, 0, passes);
+      if (!training) continue;
+      rows_.add(fold_, Purpose::Gradients, Collective::Send, elements_of(step) * sum_bytes());
+      rows_.add(fold_, Purpose::Gradients, Collective::Receive, 0);
     }
   }
 

@@ -13,19 +13,22 @@ TEST_CASE("a layout without axes is one rank") {
 
 TEST_CASE("what a layout prints parses back to the same layout") {
   for (const char* text : {"data=4", "data=4:zero1", "data=1:zero1", "pipeline=1 data=3 tensor=1",
-                           "tensor=4:scatter:pad", "data=2:zero1 tensor=2:replicate", "tensor=1:scatter"}) {
+                           "tensor=4:scatter:pad", "data=2:zero1 tensor=2:replicate", "tensor=1:scatter",
+                           "fold=4:weights", "fold=4:weights:direct", "fold=3:weights:direct:contiguous"}) {
     CAPTURE(text);
     const Layout layout = parse_layout(text);
     CHECK(layout.to_string() == text);
     CHECK(parse_layout(layout.to_string()).zero == layout.zero);
     CHECK(parse_layout(layout.to_string()).tensor_form == layout.tensor_form);
     CHECK(parse_layout(layout.to_string()).misfit == layout.misfit);
+    CHECK(parse_layout(layout.to_string()).fold_route == layout.fold_route);
   }
 }
 
 TEST_CASE("the default option may be written out") {
   CHECK(parse_layout("data=2:zero0").zero == ZeroStage::None);
   CHECK(parse_layout("data=2:zero0").to_string() == "data=2");
+  CHECK(parse_layout("fold=2:ring:weights").to_string() == "fold=2:weights");
 }
 
 TEST_CASE("options stand in any order") {
@@ -52,6 +55,7 @@ TEST_CASE("a layout refuses what it cannot mean") {
                            "tensor=2:zero1",
                            "fold=8",
                            "fold=2:activations",
+                           "fold=2:weights:ring:direct",
                            "pipeline=2"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(parse_layout(text), UsageError);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "octavo/comm/record/record_world.h"
 #include "octavo/layout/element_type.h"
 #include "octavo/layout/layout.h"
 #include "octavo/memory/account.h"
@@ -17,9 +18,10 @@ struct DryRunOptions {
   Layout layout;
   ElementType compute = ElementType::Float32;
   TrainerConfig trainer;
-  std::int64_t batch = 1;            // sequences per step over all ranks
-  std::int64_t sequence_length = 1;  // tokens
-  Bytes memory_limit = 0;            // as in a real run; 0: none
+  std::int64_t batch = 1;              // sequences per step over all ranks
+  std::int64_t sequence_length = 1;    // tokens
+  Bytes memory_limit = 0;              // as in a real run; 0: none
+  Backend backend = Backend::Threads;  // of the run that it stands for
 };
 
 struct DryRun {

@@ -33,11 +33,17 @@
 //   tokens
 //                                           leave partial (q_norm, k_norm; every norm under scatter), and those of KV
 //                                           heads that S neighbours hold alike under `replicate`
-//   fold       weights      broadcast       form weights, per micro-batch and pass over a block, the rows of each
-//   panel,
-//                                           step and owner (layout/fold_steps.h) times e: W e in all for W elements.
-//                                           Passes: forward and backward, of the embedding forward alone
-//   fold       gradients    reduce          per micro-batch: the same rows times g
+//   fold       weights      broadcast       form weights, blocks that do not go round (layout/fold_steps.h: attention,
+//                                           and fewer units than D), per micro-batch and pass over a block: the rows of
+//                                           each panel, step and owner times e: W e in all for W elements. Passes:
+//                                           forward and backward, of the embedding forward alone
+//   fold       gradients    reduce          the same blocks, per micro-batch: the same rows times g
+//   fold       weights      send, recv      form weights, blocks that go round, per micro-batch, pass and panel: D-1 of
+//                                           each. Round the ring rank p sends the rows of every rank's part but that of
+//                                           p-1; direct, and always where ranks share memory, its own D-1 times; times
+//                                           e. So c W e in the mean over the ranks
+//   fold       gradients    send, recv      the same blocks, per micro-batch and panel: D-1 of each: the rows of every
+//                                           rank's part but its own, times g
 //   fold       keys_values  all_gather      per micro-batch, attention block and step of U heads of width d, twice
 //                                           (forward, backward): 2 S U d e for S positions, those of no token included
 //   fold       keys_values  reduce_scatter  the same once
@@ -47,7 +53,8 @@
 // scatter gathers again under every stash policy.
 //
 // An evaluation of K batches has, per batch and micro-batch: activations all_reduce 1 + B (allreduce), all_gather 1 + B
-// and reduce_scatter 1 + B (scatter), the loss row as above; and once, over world, purpose loss, all_reduce of 16.
+// and reduce_scatter 1 + B (scatter), the fold rows of one forward pass, the loss row as above; and once, over world,
+// purpose loss, all_reduce of 16.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +75,7 @@ struct StepShape {
   std::int64_t sequence_length;  // tokens, >= 1
   std::int64_t micro_batch;      // sequences that a rank takes through the model at once, >= 1
   ElementType compute;
+  bool shares_memory = true;  // of the backend: ranks read what is lent where it lies
 };
 
 /// The rows that `rank`'s ledger will hold after a step: group, purpose, kind, count and logical bytes; the rest is
