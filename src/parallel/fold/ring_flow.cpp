@@ -27,7 +27,10 @@ class RingTrip final : public StoreTrip {
 
   void fetch_more(Half half) override {
     if (!shared_.overlap) return;
-    if (num_fetched_[index(half)] == num_steps() || !reads_weights()) {
+    int& num_fetched = num_fetched_[index(half)];
+    // The own part takes no leave, and gives none when it is done.
+    if (reads_weights() && num_fetched < num_steps() && step_at(num_fetched) == 0) fetch(half);
+    if (num_fetched == num_steps() || !reads_weights()) {
       let_next_fetch(half);
     } else {
       fetch(half);
@@ -54,7 +57,7 @@ class RingTrip final : public StoreTrip {
     }
     if (!reads_weights()) return;
     let_go();
-    fetch_more(half);
+    if (step != 0) fetch_more(half);
     // The readers of what is stored here are done with it, or soon will be, if they had it for an earlier step.
     std::erase_if(lent_, [&](Lent& lent) {
       if (lent.half != half || lent.place >= place || !lent.rows->is_lent) return false;
