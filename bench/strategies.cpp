@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "bench/shapes.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/comm/record/record_world.h"
@@ -24,19 +25,6 @@ namespace octavo {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// A: hidden 512, 8 layers; B: hidden 1024, 4 layers. KV heads 4 of 64, vocabulary 4096, untied.
-ModelSpec shape(const std::string& name) {
-  const bool is_a = name == "A";
-  ModelSpec model;
-  model.model_type = "llama";
-  model.hidden_size = is_a ? 512 : 1024;
-  model.vocab_size = 4096;
-  for (int layer = 0; layer < (is_a ? 8 : 4); ++layer) {
-    model.layers.push_back({AttentionSpec{is_a ? 8 : 16, 4, 64, false, {}}, GatedMlpSpec{is_a ? 2048 : 4096}});
-  }
-  return model;
-}
 
 struct Strategy {
   std::string name, layout, stash;
@@ -121,7 +109,7 @@ double median(std::vector<double> values) {
 }
 
 void run_shape(const std::string& name, std::int64_t length, int rounds, bool with_bf16, const std::string& only) {
-  const ModelSpec model = shape(name);
+  const ModelSpec model = bench_shape(name);
   const ParamTable table(model);
   std::vector<Strategy> strategies = {{"1 rank, keep", "", "keep"},
                                       {"1 rank, recompute", "", "recompute"},

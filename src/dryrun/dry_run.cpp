@@ -23,6 +23,7 @@ DryRun dry_run(const ModelSpec& model, const DryRunOptions& options, int rank) {
   world->ledger().reset();
   trainer.step(batches, 0);
   result.peak = account->peak();
+  result.highest = account->highest();
   result.state = account->live();
   result.flops = account->flops();
   result.ledger = world->ledger().rows();

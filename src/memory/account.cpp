@@ -72,9 +72,17 @@ MemorySnapshot MemoryAccount::peak() const {
   return copy;
 }
 
+std::array<Bytes, kNumMemoryCategories> MemoryAccount::highest() const {
+  lock();
+  const std::array<Bytes, kNumMemoryCategories> copy = highest_;
+  unlock();
+  return copy;
+}
+
 void MemoryAccount::reset_peak() {
   lock();
   peak_ = live_;
+  highest_ = live_.by_category;
   unlock();
 }
 
@@ -85,7 +93,10 @@ void MemoryAccount::charge(MemoryCategory category, Bytes bytes) {
     refuse(category, bytes);
   }
   live_.total += bytes;
-  live_.by_category[static_cast<int>(category)] += bytes;
+  Bytes& held = live_.by_category[static_cast<int>(category)];
+  held += bytes;
+  Bytes& highest = highest_[static_cast<int>(category)];
+  highest = std::max(highest, held);
   if (live_.total > peak_.total) peak_ = live_;
   unlock();
 }

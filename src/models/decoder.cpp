@@ -88,6 +88,7 @@ at::Tensor Decoder::run_blocks(const at::Tensor& ids, const MicroBatch& batch, s
   show(0, x_TH);
   for (std::size_t i = 0; i < drivers_.size(); ++i) {
     x_TH = drivers_[i].forward(x_TH, {batch, *trips[i + 1]}, saved != nullptr ? &(*saved)[i] : nullptr);
+    trips[i]->finish();  // a block late, as peers may be
     show(static_cast<int>(i) + 1, x_TH);
   }
   return x_TH;

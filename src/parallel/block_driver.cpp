@@ -70,15 +70,18 @@ at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const Pass& pass, std::u
     shared_TH.reset();
     const auto graph = [&](int step) { return keeps_graph ? &kept->steps[step] : nullptr; };
     std::deque<StepRun> runs;  // projected, not mixed
-    int num_projected = 0;
+    int num_projected = 0, num_done = 0;
     for (int place = 0; place < num_steps; ++place) {
-      const int ahead = is_exchanging(block_, batch) ? 1 : 0;
-      for (; num_projected <= std::min(place + ahead, num_steps - 1); ++num_projected) {
+      // What was projected lets more weights travel only when the next step's keys and values do, which are needed
+      // first.
+      const int last = std::min(place + (is_exchanging(block_, batch) ? 1 : 0), num_steps - 1);
+      for (; num_projected <= last; ++num_projected) {
         const int step = trip.step_at(num_projected);
         runs.emplace_back(block_, batch, kept->stashes[step], trip.units(step), WeightRefs(slot, step));
         runs.back().project(shared_NH, graph(step));
-        trip.half_done(step, Half::Project);
+        for (; num_done < num_projected; ++num_done) trip.half_done(trip.step_at(num_done), Half::Project);
       }
+      if (last == place) trip.half_done(trip.step_at(num_done++), Half::Project);
       const int step = trip.step_at(place);
       const at::Tensor partial_NH = runs.front().mix(graph(step));
       runs.front().end_exchange();
@@ -128,7 +131,8 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH,
   kept->shared_TH.reset();
   at::Tensor dy_NH = gather(dy_TH, batch);
   at::Tensor dshared_NH;
-  std::deque<StepRun> runs;  // begun, not done
+  std::deque<StepRun> runs;  // begun, not ended
+  int num_ended = 0;
   const auto begin = [&](int place) {
     const int step = trip.step_at(place);
     StepRun& run =
@@ -141,25 +145,40 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH,
       run.project(kept->shared_NH, &kept->steps[step]);
     }
   };
-  if (num_steps > 0) begin(0);
-  for (int place = 0; place < num_steps; ++place) {
+  const auto mix_again = [&](int place) {
+    if (has_graph) return;
     const int step = trip.step_at(place);
-    StepRun& run = runs.front();
-    StepGraph graph = std::move(kept->steps[step]);
-    if (!has_graph) {
-      const at::AutoGradMode grad_mode(true);
-      run.mix(&graph);
-      kept->stashes[step] = Stash();  // the graph holds what it still needs
-    }
-    run.backward_mix(graph, dy_NH);
-    trip.half_done(step, Half::Mix);
-    const bool begins_ahead = place + 1 < num_steps && is_exchanging(block_, batch);
-    if (begins_ahead) begin(place + 1);
-    const at::Tensor gradient = run.backward_project(graph, kept->shared_NH);
+    const at::AutoGradMode grad_mode(true);
+    runs.back().mix(&kept->steps[step]);
+    kept->stashes[step] = Stash();  // the graph holds what it still needs
+  };
+  const auto end = [&] {
+    const int step = trip.step_at(num_ended);
+    const at::Tensor gradient = runs.front().backward_project(kept->steps[step], kept->shared_NH);
+    kept->steps[step] = {};
     runs.pop_front();
     trip.half_done(step, Half::Project);
-    if (place + 1 < num_steps && !begins_ahead) begin(place + 1);
-    dshared_NH = place == 0 ? gradient : dshared_NH.add_(gradient);
+    dshared_NH = num_ended == 0 ? gradient : dshared_NH.add_(gradient);
+    ++num_ended;
+  };
+  // Where keys and values travel, the next step's do while this one's are used, and the gradients of the last step's
+  // while the recomputation of this one, or else its gradients, are at work: of two steps the projection is open.
+  const bool ahead = is_exchanging(block_, batch);
+  for (int place = 0; place < num_steps; ++place) {
+    if (place == 0 || !ahead) {
+      begin(place);
+      mix_again(place);
+    }
+    const bool begins_next = ahead && place + 1 < num_steps;
+    if (begins_next) {
+      if (!has_graph && place > 0) end();  // else the weights of three steps would be here
+      begin(place + 1);
+    }
+    const int step = trip.step_at(place);
+    runs[place - num_ended].backward_mix(kept->steps[step], dy_NH);
+    trip.half_done(step, Half::Mix);
+    if (begins_next) mix_again(place + 1);
+    while (num_ended < (begins_next ? place : place + 1)) end();
   }
   kept->shared_NH.reset();
   dy_NH.reset();

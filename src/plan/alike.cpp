@@ -33,24 +33,21 @@ std::vector<std::vector<int>> alike_ranks(const ParamTable& table, const Layout&
   }
   // Without shards every rank has all of its partial gradients.
   const bool sums_differ = layout.zero == ZeroStage::Optimizer && !place(table, layout, 0).sums.empty();
-  // By index of the fold axis, whose parts may differ by a row: what a rank stores, and what the one before it does,
-  // which is not sent there.
-  std::vector<Signature> stored;
-  const int fold_degree = layout.mesh.size(Axis::Fold);
-  for (int index = 0; index < fold_degree; ++index) {
-    Signature& rows = stored.emplace_back();
-    for (const int step : {0, fold_degree - 1}) {
-      const int rank = layout.mesh.neighbour(0, Axis::Fold, index + step);
-      for (const StoredSlab& slab : place(table, layout, rank).slabs) rows.push_back(slab.rows.size());
+  // Where the parts of the fold axis differ, by a row, each of its ranks meets larger ones at other times.
+  bool same_parts = true;
+  const std::vector<StoredSlab> first = place(table, layout, 0).slabs;
+  for (int index = 1; index < layout.mesh.size(Axis::Fold); ++index) {
+    const std::vector<StoredSlab> slabs = place(table, layout, layout.mesh.neighbour(0, Axis::Fold, index)).slabs;
+    for (std::size_t slab = 0; slab < slabs.size(); ++slab) {
+      same_parts = same_parts && slabs[slab].rows.size() == first[slab].rows.size();
     }
   }
   std::map<Signature, std::size_t> group_of;
   std::vector<std::vector<int>> groups;
   for (int rank = 0; rank < layout.world_size(); ++rank) {
     Signature signature = {sequences_of(layout, batch, layout.mesh.index(rank, Axis::Data)).size(),
-                           kinds[layout.mesh.index(rank, Axis::Tensor)]};
-    const Signature& rows = stored[layout.mesh.index(rank, Axis::Fold)];
-    signature.insert(signature.end(), rows.begin(), rows.end());
+                           kinds[layout.mesh.index(rank, Axis::Tensor)],
+                           same_parts ? 0 : layout.mesh.index(rank, Axis::Fold)};
     if (sums_differ) {
       for (const GradientSum& sum : place(table, layout, rank).sums) signature.push_back(sum.elements());
     }

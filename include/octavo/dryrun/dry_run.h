@@ -2,6 +2,7 @@
 // world, without weights, data or peers.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -21,13 +22,14 @@ struct DryRunOptions {
   std::int64_t batch = 1;              // sequences per step over all ranks
   std::int64_t sequence_length = 1;    // tokens
   Bytes memory_limit = 0;              // as in a real run; 0: none
-  Backend backend = Backend::Threads;  // of the run that it stands for
+  Backend backend = Backend::Threads;  // that the ranks would talk over
 };
 
 struct DryRun {
-  MemorySnapshot peak;   // of a step
-  MemorySnapshot state;  // alive between steps
-  ExecutedFlops flops;   // of a step
+  MemorySnapshot peak;                              // of a step
+  MemorySnapshot state;                             // alive between steps
+  std::array<Bytes, kNumMemoryCategories> highest;  // the most that each category held, each at its own moment
+  ExecutedFlops flops;                              // of a step
   std::vector<LedgerRow> ledger;
 };
 

@@ -51,6 +51,8 @@ class MemoryAccount {
 
   MemorySnapshot live() const;
   MemorySnapshot peak() const;  // as it was when the total was highest since reset_peak()
+  /// The most that each category held since reset_peak(), each at its own moment.
+  std::array<Bytes, kNumMemoryCategories> highest() const;
   void reset_peak();
 
   /// Books an allocation. Throws CheckFailed with a report of what is alive if it would pass the limit.
@@ -71,6 +73,7 @@ class MemoryAccount {
   std::atomic<int> references_{1};
   mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   MemorySnapshot live_, peak_;
+  std::array<Bytes, kNumMemoryCategories> highest_{};
   ExecutedFlops flops_;
 };
 

@@ -67,8 +67,8 @@ class WeightTrip {
   }
   /// Whether gradients were sent that finish() waits for: the same on every rank.
   virtual bool is_returning() const = 0;
-  /// Whatever travelled has arrived: after the last step, at once or later. Collective over the axes that the weights
-  /// travel on.
+  /// Whatever travelled has arrived, and peers read no weights of this rank for this trip any more: after the last
+  /// step, at once or later. Collective over the axes that the weights travel on.
   virtual void finish() = 0;
   /// Adds `gradient` [size] (sum dtype) to that of the common vector. Of ranks that compute the same inside their units
   /// one counts.

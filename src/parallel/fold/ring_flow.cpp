@@ -49,25 +49,25 @@ class RingTrip final : public StoreTrip {
     const int place = num_done_[index(half)]++;
     internal_check(step == step_at(place), "[parallel] a step is done out of order");
     for (int panel = 0; panel < num_panels(); ++panel) {
-      if (layout().panels[panel].half != half) continue;
-      if (direction_ == Direction::Backward) pass_on(place, panel);
-      if (!reads_weights()) continue;
+      if (layout().panels[panel].half != half || !reads_weights()) continue;
       used_.push_back(std::move(panels_[panel].fetched.front()));
       panels_[panel].fetched.pop_front();
     }
-    if (!reads_weights()) return;
+    // Weights first: they are needed sooner than gradients.
     let_go();
-    if (step != 0) fetch_more(half);
-    // The readers of what is stored here are done with it, or soon will be, if they had it for an earlier step.
-    std::erase_if(lent_, [&](Lent& lent) {
-      if (lent.half != half || lent.place >= place || !lent.rows->is_lent) return false;
-      lent.rows->lent.wait();
-      return true;
-    });
+    if (reads_weights() && step != 0) fetch_more(half);
+    for (int panel = 0; panel < num_panels(); ++panel) {
+      if (layout().panels[panel].half == half && direction_ == Direction::Backward) pass_on(place, panel);
+    }
+    // Readers that had the rows stored here for an earlier step are done with them, or soon will be.
+    await_readers([&](const Lent& lent) { return lent.half == half && lent.place < place; });
   }
 
   bool is_returning() const override { return num_returned_ > 0; }
-  void finish() override { shared_.returns->finish(num_returned_); }
+  void finish() override {
+    shared_.returns->finish(num_returned_);
+    await_readers([](const Lent&) { return true; });
+  }
 
  protected:
   Interval part_of(int step) const override { return units_of_fold_step(share(), num_steps(), owner(step)); }
@@ -159,6 +159,16 @@ class RingTrip final : public StoreTrip {
       if (rows->goes_on && !rows->is_lent) return false;
       rows->lent.wait();
       rows->arriving = {};
+      return true;
+    });
+  }
+
+  /// Waits until those that `which` names of the readers of rows stored here have let them go.
+  template <class Which>
+  void await_readers(const Which& which) {
+    std::erase_if(lent_, [&](Lent& lent) {
+      if (!which(lent) || !lent.rows->is_lent) return false;
+      lent.rows->lent.wait();
       return true;
     });
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "octavo/base/error.h"
+#include "octavo/comm/without_memory.h"
 #include "octavo/layout/fold_steps.h"
 #include "octavo/memory/account.h"
 #include "parallel/fold/gradient_returns.h"
@@ -47,7 +48,6 @@ class WeightsTrip final : public StoreTrip {
     if (num_fetched == step) fetch(num_fetched++, half);
     Rows& rows = weights_[panel].at(step - num_done_[static_cast<int>(half)]);
     for (Pending& pending : rows.arriving) pending.wait();
-    rows.arriving.clear();
     return rows.whole;
   }
 
@@ -55,16 +55,21 @@ class WeightsTrip final : public StoreTrip {
     int& num_done = num_done_[static_cast<int>(half)];
     internal_check(num_done == step, "[parallel] a step is done out of order");
     ++num_done;
+    // Weights first: they are needed sooner than gradients.
     for (int panel = 0; panel < num_panels(); ++panel) {
-      if (layout().panels[panel].half != half) continue;
-      if (direction_ == Direction::Backward) send_back(step, panel);
-      if (reads_weights()) weights_[panel].pop_front();
+      if (layout().panels[panel].half == half && reads_weights()) weights_[panel].pop_front();
     }
     if (reads_weights()) fetch_more(half);
+    for (int panel = 0; panel < num_panels(); ++panel) {
+      if (layout().panels[panel].half == half && direction_ == Direction::Backward) send_back(step, panel);
+    }
   }
 
   bool is_returning() const override { return num_returned_ > 0; }
-  void finish() override { returns_.finish(num_returned_); }
+  void finish() override {
+    returns_.finish(num_returned_);
+    lent_.clear();
+  }
 
  protected:
   Interval part_of(int step) const override { return units_of_fold_step(share(), fold_.size(), step); }
@@ -91,7 +96,7 @@ class WeightsTrip final : public StoreTrip {
   /// A step's rows of a panel.
   struct Rows {
     at::Tensor whole;
-    std::vector<Pending> arriving;
+    std::vector<Pending> arriving;  // what was borrowed is given back with them
   };
 
   /// The embedding's backward does not.
@@ -126,12 +131,18 @@ class WeightsTrip final : public StoreTrip {
     const CategoryScope scope(MemoryCategory::Communication);
     const Interval rows = rows_of(step, panel);
     const at::Tensor stored = store().weight(slab(panel));
-    const bool is_own = rows == own_rows(step, panel);
     Rows fetched;
-    fetched.whole = is_own ? own(stored, panel, rows) : at::empty({rows.size(), width(panel)}, stored.options());
     for_each_owner(step, panel, [&](int owner, Interval part) {
+      const bool is_here = owner == fold_.index();
+      if (part == rows) {
+        fetched.whole =
+            is_here ? own(stored, panel, rows) : without_memory({rows.size(), width(panel)}, stored.options());
+        (is_here ? lent_ : fetched.arriving).push_back(fold_.share(fetched.whole, owner, Purpose::Weights));
+        return;
+      }
+      if (!fetched.whole.defined()) fetched.whole = at::empty({rows.size(), width(panel)}, stored.options());
       const at::Tensor place = fetched.whole.narrow(0, part.begin - rows.begin, part.size());
-      if (owner == fold_.index() && !is_own) place.copy_(own(stored, panel, part));
+      if (is_here) place.copy_(own(stored, panel, part));
       fetched.arriving.push_back(fold_.broadcast(place, owner, Purpose::Weights));
     });
     return fetched;
@@ -155,6 +166,7 @@ class WeightsTrip final : public StoreTrip {
   GradientReturns& returns_;
   std::array<int, 2> num_fetched_ = {0, 0}, num_done_ = {0, 0};  // steps, by half
   std::vector<std::deque<Rows>> weights_;  // by panel: of the steps that were fetched and are not done
+  std::vector<Pending> lent_;              // rows that peers may still read
   std::vector<at::Tensor> gradients_;      // of the step in use, by panel
   int num_steps_begun_ = 0;                // whose gradients were added up or are
   std::int64_t num_returned_ = 0;          // steps that returns_ has seen with the last of this trip's

@@ -3,11 +3,13 @@
 //
 // Attention, where ranks meet in each step, and blocks of fewer units than ranks: every rank uses the same units in a
 // step. It has whole units: those of one rank's part where the parts end between units, else a part of them as large as
-// an even cut allows; its rows come from every rank that stores some of them. The other blocks go round: in a step
-// every rank uses another one's part (parallel/fold/ring_flow.h).
+// an even cut allows; its rows come from every rank that stores some of them. Where one rank stores all of a step,
+// peers read them where they lie if the ranks share memory. The other blocks go round: in a step every rank uses
+// another one's part (parallel/fold/ring_flow.h).
 //
-// The next step's rows travel while this one's are used; so the memory holds two steps' rows at most, and in backward
-// two steps' gradients.
+// The next step's rows travel while this one's are used, and a step's gradients while the next one's are added up: so
+// two steps of each are in memory at most (two of each half, layout/block_layout.h, which may belong to two blocks),
+// and a rank's own are added to where they are kept.
 //
 // What a rank sends for a block of W matrix elements on D ranks (mean, bytes; c = (D-1)/D, e bytes per element, g of a
 // gradient sum): forward c W e, backward c W e (the weights again) and c W g. Messages where all use the same units:
