@@ -23,14 +23,14 @@ void ShardLine::lend(std::shared_ptr<TravellingRows> rows, int reader) {
 }
 
 void ShardLine::arrive(const TravellingRows& rows) {
-  if (rows.is_here) return;
   while (!rows.is_here) {
     internal_check(!coming_.empty(), "[parallel] rows are waited for that nobody asked for");
     coming_.front()->arriving.wait();
     coming_.front()->is_here = true;
     coming_.pop_front();
+    // Before the next wait: what all ranks wait for now may hang on what each of them has just got.
+    lend_what_is_here();
   }
-  lend_what_is_here();
 }
 
 void ShardLine::lend_what_is_here() {
