@@ -53,9 +53,10 @@ void mask_padding(const at::Tensor& logits, const UnitRange& rows) {
 
 at::Tensor embed(const at::Tensor& ids, WeightTrip& trip, UnitExchange& exchange) {
   at::Tensor x;
-  for (int step = 0; step < trip.num_steps(); ++step) {
+  for (int place = 0; place < trip.num_steps(); ++place) {
+    const int step = trip.step_at(place);
     const at::Tensor rows = trip.look_up(step, kRows, ids);
-    x = step == 0 ? rows : x.add_(rows);
+    x = place == 0 ? rows : x.add_(rows);
     trip.step_done(step);
   }
   return exchange.sum(std::move(x), trip.counts());
@@ -63,7 +64,8 @@ at::Tensor embed(const at::Tensor& ids, WeightTrip& trip, UnitExchange& exchange
 
 void embed_backward(const at::Tensor& ids, const at::Tensor& dx, WeightTrip& trip, UnitExchange& exchange) {
   const at::Tensor dx_NH = exchange.gather(dx);
-  for (int step = 0; step < trip.num_steps(); ++step) {
+  for (int place = 0; place < trip.num_steps(); ++place) {
+    const int step = trip.step_at(place);
     trip.add_rows(step, kRows, ids, dx_NH);
     trip.step_done(step);
   }
@@ -78,7 +80,8 @@ at::Tensor Head::logits(const at::Tensor& normed, WeightTrip& trip, UnitExchange
     return ops::mm(normed, trip.panel(0, kRows).t()).narrow(1, 0, vocab_size_);
   }
   const at::Tensor all = at::zeros({normed.size(0), vocab_size_}, normed.options());
-  for (int step = 0; step < trip.num_steps(); ++step) {
+  for (int place = 0; place < trip.num_steps(); ++place) {
+    const int step = trip.step_at(place);
     const UnitRange rows = trip.units(step);
     const at::Tensor here = ops::mm(normed, trip.panel(step, kRows).t()).narrow(1, 0, rows.num_real());
     if (trip.counts()) all.narrow(1, rows.begin, rows.num_real()).copy_(here);
@@ -151,7 +154,8 @@ ops::VocabularyMerge Head::merge_steps(const at::Tensor& normed_NH, const at::Te
                                        UnitExchange& exchange) const {
   ops::VocabularyMerge merge =
       ops::vocabulary_merge_begin(normed_NH.size(0), normed_NH.scalar_type(), normed_NH.device());
-  for (int step = 0; step < trip.num_steps(); ++step) {
+  for (int place = 0; place < trip.num_steps(); ++place) {
+    const int step = trip.step_at(place);
     const at::Tensor weight = trip.panel(step, kRows);
     const UnitRange vocabulary = trip.units(step);
     for_each_chunk(normed_NH, tokens_per_chunk(options_, trip, weight.element_size()),
@@ -170,7 +174,8 @@ ops::VocabularyMerge Head::merge_steps(const at::Tensor& normed_NH, const at::Te
 
 void Head::gradient_steps(const at::Tensor& normed_NH, const at::Tensor& labels, const ops::VocabularyMerge& merge,
                           double gradient_scale, WeightTrip& trip, const at::Tensor& dnormed_NH) const {
-  for (int step = 0; step < trip.num_steps(); ++step) {
+  for (int place = 0; place < trip.num_steps(); ++place) {
+    const int step = trip.step_at(place);
     const at::Tensor weight = trip.panel(step, kRows);
     const UnitRange vocabulary = trip.units(step);
     for_each_chunk(normed_NH, tokens_per_chunk(options_, trip, weight.element_size()),
@@ -182,7 +187,7 @@ void Head::gradient_steps(const at::Tensor& normed_NH, const at::Tensor& labels,
                                               vocabulary.begin, gradient_scale);
                      trip.add_product(step, kRows, logits, rows);
                      at::Tensor target = dnormed_NH.narrow(0, first, count);
-                     if (step == 0) {
+                     if (place == 0) {
                        ops::mm_out(target, logits, weight);
                      } else {
                        ops::addmm_(target, logits, weight);

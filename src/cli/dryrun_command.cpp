@@ -94,7 +94,8 @@ struct Job {
             .micro_batch = options.trainer.micro_batch,
             .compute = options.compute,
             .recomputes = options.trainer.stash.kind == StashPolicy::Kind::Recompute,
-            .reads_in_place = options.backend == Backend::Threads};
+            .reads_in_place = options.backend == Backend::Threads,
+            .shares_memory = options.backend == Backend::Threads};
   }
   /// Of the first micro-batch.
   FoldWork fold_step() const {

@@ -151,7 +151,8 @@ StepShape step_shape(const TrainJob& job, std::int64_t batch) {
           .micro_batch = job.trainer.micro_batch,
           .compute = job.dtype,
           .recomputes = job.trainer.stash.kind == StashPolicy::Kind::Recompute,
-          .reads_in_place = !job.session.launch && !job.session.link};
+          .reads_in_place = !job.session.launch && !job.session.link,
+          .shares_memory = !job.session.launch};
 }
 
 /// What the steps and validations of a run move, per rank, mean over the ranks.

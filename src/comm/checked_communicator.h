@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-/// A backend implements index(), size(), name() and post().
+/// A backend implements index(), size(), name(), shares_memory() and post().
 class CheckedCommunicator : public Communicator {
  public:
   /// `rank`: in the world. The recorder must outlive this and its Pendings.

@@ -19,6 +19,7 @@ class ThreadsCommunicator final : public CheckedCommunicator {
   int index() const override { return group_->index(); }
   int size() const override { return group_->size(); }
   const std::string& name() const override { return group_->name(); }
+  bool shares_memory() const override { return true; }
 
  protected:
   Pending post(TensorCall call) override;

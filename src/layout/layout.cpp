@@ -34,6 +34,7 @@ std::vector<OptionSet> option_sets(Axis axis) {
       option_set<&Layout::tensor_form>(Axis::Tensor, {"allreduce", "scatter"}),
       option_set<&Layout::misfit>(Axis::Tensor, {"refuse", "replicate", "pad"}),
       option_set<&Layout::fold_form>(Axis::Fold, {"auto", "weights", "activations"}),
+      option_set<&Layout::fold_route>(Axis::Fold, {"ring", "direct"}),
       option_set<&Layout::fold_order>(Axis::Fold, {"zigzag", "contiguous"}),
   };
   std::erase_if(sets, [axis](const OptionSet& set) { return set.axis != axis; });

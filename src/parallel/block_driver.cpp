@@ -84,23 +84,24 @@ at::Tensor BlockDriver::forward(const at::Tensor& x_TH, const Pass& pass, std::u
     std::deque<StepRun> runs;  // projected, not mixed
     int num_projected = 0, num_done = 0;
     if (num_steps == 0) sum_NH = pass_without_units(trip, Half::Project, Half::Mix, shared_NH);
-    for (int step = 0; step < num_steps; ++step) {
+    for (int place = 0; place < num_steps; ++place) {
       // What was projected lets more weights travel only when the next step's keys and values do, which are needed
       // first.
-      const int last = std::min(step + (is_exchanging(block_, batch) ? 1 : 0), num_steps - 1);
+      const int last = std::min(place + (is_exchanging(block_, batch) ? 1 : 0), num_steps - 1);
       for (; num_projected <= last; ++num_projected) {
-        runs.emplace_back(block_, batch, kept->stashes[num_projected], trip.units(num_projected),
-                          WeightRefs(slot, num_projected));
-        runs.back().project(shared_NH, graph(num_projected));
-        for (; num_done < num_projected; ++num_done) trip.half_done(num_done, Half::Project);
+        const int step = trip.step_at(num_projected);
+        runs.emplace_back(block_, batch, kept->stashes[step], trip.units(step), WeightRefs(slot, step));
+        runs.back().project(shared_NH, graph(step));
+        for (; num_done < num_projected; ++num_done) trip.half_done(trip.step_at(num_done), Half::Project);
       }
-      if (last == step) trip.half_done(num_done++, Half::Project);
+      if (last == place) trip.half_done(trip.step_at(num_done++), Half::Project);
+      const int step = trip.step_at(place);
       const at::Tensor partial_NH = runs.front().mix(graph(step));
       runs.front().end_exchange();
       runs.pop_front();
       trip.half_done(step, Half::Mix);
       const at::NoGradGuard no_grad;
-      sum_NH = step == 0 ? partial_NH : sum_NH.add_(partial_NH);
+      sum_NH = place == 0 ? partial_NH : sum_NH.add_(partial_NH);
     }
     // Kept whole it would cost as much as all tokens on every rank; backward gathers it again.
     if (keeps_graph && is_gathered) release_memory(shared_NH);
@@ -145,7 +146,8 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH,
   at::Tensor dshared_NH;
   std::deque<StepRun> runs;  // begun, not ended
   int num_ended = 0;
-  const auto begin = [&](int step) {
+  const auto begin = [&](int place) {
+    const int step = trip.step_at(place);
     StepRun& run =
         runs.emplace_back(block_, batch, kept->stashes[step], trip.units(step), WeightRefs(kept->slot, step));
     if (has_graph) {
@@ -156,17 +158,19 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH,
       run.project(kept->shared_NH, &kept->steps[step]);
     }
   };
-  const auto mix_again = [&](int step) {
+  const auto mix_again = [&](int place) {
     if (has_graph) return;
+    const int step = trip.step_at(place);
     const at::AutoGradMode grad_mode(true);
     runs.back().mix(&kept->steps[step]);
     kept->stashes[step] = Stash();  // the graph holds what it still needs
   };
   const auto end = [&] {
-    const at::Tensor gradient = runs.front().backward_project(kept->steps[num_ended], kept->shared_NH);
-    kept->steps[num_ended] = {};
+    const int step = trip.step_at(num_ended);
+    const at::Tensor gradient = runs.front().backward_project(kept->steps[step], kept->shared_NH);
+    kept->steps[step] = {};
     runs.pop_front();
-    trip.half_done(num_ended, Half::Project);
+    trip.half_done(step, Half::Project);
     dshared_NH = num_ended == 0 ? gradient : dshared_NH.add_(gradient);
     ++num_ended;
   };
@@ -174,20 +178,21 @@ at::Tensor BlockDriver::backward(std::unique_ptr<Saved> saved, at::Tensor dy_TH,
   // while the recomputation of this one, or else its gradients, are at work: of two steps the projection is open.
   const bool ahead = is_exchanging(block_, batch);
   if (num_steps == 0) dshared_NH = pass_without_units(trip, Half::Mix, Half::Project, dy_NH);
-  for (int step = 0; step < num_steps; ++step) {
-    if (step == 0 || !ahead) {
-      begin(step);
-      mix_again(step);
+  for (int place = 0; place < num_steps; ++place) {
+    if (place == 0 || !ahead) {
+      begin(place);
+      mix_again(place);
     }
-    const bool begins_next = ahead && step + 1 < num_steps;
+    const bool begins_next = ahead && place + 1 < num_steps;
     if (begins_next) {
-      if (!has_graph && step > 0) end();  // else the weights of three steps would be here
-      begin(step + 1);
+      if (!has_graph && place > 0) end();  // else the weights of three steps would be here
+      begin(place + 1);
     }
-    runs[step - num_ended].backward_mix(kept->steps[step], dy_NH);
+    const int step = trip.step_at(place);
+    runs[place - num_ended].backward_mix(kept->steps[step], dy_NH);
     trip.half_done(step, Half::Mix);
-    if (begins_next) mix_again(step + 1);
-    while (num_ended < (ahead && step + 1 < num_steps ? step : step + 1)) end();
+    if (begins_next) mix_again(place + 1);
+    while (num_ended < (begins_next ? place : place + 1)) end();
   }
   kept->shared_NH.reset();
   dy_NH.reset();

@@ -26,7 +26,7 @@ ModelFlows make_flows(ParamStore& store, RankGroups& groups, const RunOptions& o
   const auto num_blocks = static_cast<int>(store.table().blocks().size());
   Communicator& fold = *groups.fold;
   ModelFlows flows;
-  if (fold.size() > 1) flows.of_tokens = make_weights_flows(store, fold, options.overlap);
+  if (fold.size() > 1) flows.of_tokens = make_weights_flows(store, groups, options.overlap);
   for (int block = 0; block < num_blocks; ++block) {
     const BlockShare& share = store.placement().shares[block];
     if (fold.size() == 1) {

@@ -22,7 +22,8 @@ RankGroups::RankGroups(World& ranks, const Layout& whole, const Placement& place
       data(ranks.split(whole.mesh, std::array{Axis::Data})),
       replica(ranks.split(replica_group(whole.mesh, ranks.rank()))),
       tensor(ranks.split(whole.mesh, std::array{Axis::Tensor})),
-      fold(ranks.split(whole.mesh, std::array{Axis::Fold})) {
+      fold(ranks.split(whole.mesh, std::array{Axis::Fold})),
+      fold_back(ranks.split(whole.mesh, std::array{Axis::Fold})) {
   for (const GradientSum& sum : placement.sums) {
     sums.push_back(ranks.split(sum_group(sum, whole.mesh, ranks.rank())));
   }

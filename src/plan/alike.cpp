@@ -1,5 +1,6 @@
 #include "octavo/plan/alike.h"
 
+#include <algorithm>
 #include <map>
 
 #include "octavo/base/text.h"
@@ -31,6 +32,10 @@ std::vector<Signature> parts_of_fold(const ParamTable& table, const Layout& layo
   for (int index = 0; index < degree; ++index) {
     const Placement placement = place(table, layout, layout.mesh.neighbour(0, Axis::Fold, index));
     for (const StoredSlab& slab : placement.slabs) parts[index].push_back(slab.rows.size());
+  }
+  // Of parts that differ each rank meets the larger ones at other times.
+  if (std::any_of(parts.begin(), parts.end(), [&](const Signature& part) { return part != parts.front(); })) {
+    for (int index = 0; index < degree; ++index) parts[index].push_back(index);
   }
   if (degree == 1 || layout.fold_form == FoldForm::Weights) return parts;
   for (const BlockLayout& block : table.blocks()) {

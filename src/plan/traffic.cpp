@@ -190,6 +190,10 @@ class Prediction {
     const BlockLayout& info = table_.blocks()[block];
     const BlockShare& share = placement_.shares[block];
     if (fold_degree() == 1) return;
+    if (goes_round(info.kind, share, fold_degree())) {
+      for (const PanelLayout& panel : info.panels) add_round(panel, share, reads, returns);
+      return;
+    }
     for (int panel = 0; panel < static_cast<int>(info.panels.size()); ++panel) {
       const std::int64_t width = info.panels[panel].width;
       const std::int64_t unit_rows = placement_.slabs[table_.panel_slab(block, panel)].unit_rows;
@@ -200,6 +204,23 @@ class Prediction {
           if (returns) rows_.add(fold_, Purpose::Gradients, Collective::Reduce, elements * sum_bytes());
         });
       }
+    }
+  }
+
+  /// A panel whose rows, of one unit each, go from rank to rank.
+  void add_round(const PanelLayout& panel, const BlockShare& share, std::int64_t reads, bool returns) {
+    const int degree = fold_degree(), here = layout_.mesh.index(rank_, Axis::Fold);
+    const bool direct = layout_.fold_route == FoldRoute::Direct || shape_.shares_memory;
+    const auto elements_of = [&](int step) {
+      return units_of_fold_step(share, degree, (here + step) % degree).size() * panel.width;
+    };
+    for (int step = 1; step < degree; ++step) {
+      const std::int64_t lent = elements_of(direct ? 0 : step - 1);
+      rows_.add(fold_, Purpose::Weights, Collective::Send, lent * compute_bytes(), reads);
+      rows_.add(fold_, Purpose::Weights, Collective::Receive, 0, reads);
+      if (!returns) continue;
+      rows_.add(fold_, Purpose::Gradients, Collective::Send, elements_of(step) * sum_bytes());
+      rows_.add(fold_, Purpose::Gradients, Collective::Receive, 0);
     }
   }
 

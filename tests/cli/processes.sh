@@ -53,6 +53,11 @@ case $case_name in
     verify 2 verify "${model[@]}" --layout tensor=2:replicate --dtype fp64
     verify 4 verify "${model[@]}" --layout "data=2:zero1 tensor=2:scatter:pad" --stash recompute
     verify 3 verify "${model[@]}" --layout data=3
+    # Weights of MLP and vocabulary go round a ring, or come straight from their owners.
+    verify 3 verify "${model[@]}" --layout fold=3:weights --dtype fp64
+    verify 5 verify "${model[@]}" --layout fold=5:weights --dtype fp64 --stash recompute
+    verify 4 verify "${model[@]}" --layout fold=4:weights:direct --dtype fp64
+    verify 4 verify "${model[@]}" --layout "data=2:zero1 fold=2:weights" --stash attention
     verify 2 verify --reference tests/data/cases/qwen3 --layout tensor=2
     # Five KV heads over two ranks: one rank's head has rows on the other. Forms differ between the directions.
     verify 2 verify "${model[@]}" --layout fold=2:activations

@@ -124,6 +124,7 @@ TEST_CASE("where ranks share memory, lent memory is the owner's own: no copy, no
       const AccountHandle account = MemoryAccount::create();
       const ChargeTo charge(account.get());
       const auto group = everyone(world);
+      expect(group->shares_memory(), "the communicator says so");
       const int here = world.rank(), next = (here + 1) % world.size(),
                 previous = (here + world.size() - 1) % world.size();
       const at::Tensor mine = whole_numbers({100, 100}, at::kFloat, 1, here);
@@ -158,6 +159,7 @@ TEST_CASE("where ranks share no memory, lent values arrive in memory that the ca
       const AccountHandle account = MemoryAccount::create();
       const ChargeTo charge(account.get());
       const auto group = everyone(world);
+      expect(!group->shares_memory(), "the communicator says so");
       const at::Tensor mine = whole_numbers({100, 100}, at::kFloat, 1, world.rank());
       const Bytes before = account->live().total, arriving = world.rank() == 0 ? 0 : mine.nbytes();
       auto [x, pending] = shared(*group, mine, 0);

@@ -125,6 +125,7 @@ TEST_CASE("a recorded reader of lent memory gets none where ranks share theirs, 
     for (const Backend backend : {Backend::Threads, Backend::Gloo}) {
       const auto world = world_of(backend);
       const auto group = everyone(*world);
+      CHECK(group->shares_memory() == (backend == Backend::Threads));
       const at::Tensor x = without_memory({50, 20}, at::TensorOptions(at::kFloat).device(device));
       const Bytes before = account->live().total, arriving = backend == Backend::Gloo ? 4000 : 0;
       Pending shared = group->share(x, 0, Purpose::Weights);

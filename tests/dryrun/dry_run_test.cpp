@@ -116,6 +116,7 @@ TEST_CASE("folded ranks have the peak and the ledger of their meta run") {
     check_equal(a, "fold=2:weights", stash, ElementType::Float32, 1, 511);
     check_equal(b, "fold=4:weights", stash, ElementType::Float32, 1, 256);
     check_equal(b, "fold=3:weights:contiguous", stash, ElementType::Float32, 1, 256);
+    check_equal(a, "fold=5:weights:direct", stash, ElementType::Float32, 1, 129);
     check_equal(a, "data=2:zero1 fold=2:weights", stash, ElementType::BFloat16, 2, 128);
   }
 }

@@ -39,10 +39,11 @@ DryRunOptions options_of(const std::string& layout, const StepShape& shape, cons
 
 void check_every_rank(const ModelSpec& model, const std::string& layout, const StepShape& shape,
                       const std::string& stash = "keep") {
-  const DryRunOptions options = options_of(layout, shape, stash);
+  DryRunOptions options = options_of(layout, shape, stash);
   StepShape expected = shape;
   expected.recomputes = options.trainer.stash.kind == StashPolicy::Kind::Recompute;
-  expected.reads_in_place = true;
+  expected.reads_in_place = shape.shares_memory;
+  options.backend = shape.shares_memory ? Backend::Threads : Backend::Gloo;
   const ParamTable table(model);
   for (int rank = 0; rank < options.layout.world_size(); ++rank) {
     INFO("layout " << layout << ", stash " << stash << ", rank " << rank);
@@ -100,6 +101,29 @@ TEST_CASE("the predicted rows of a step are those that every rank books") {
   }
 }
 
+TEST_CASE("they are so where ranks do not share memory, round the ring and straight from the owners") {
+  StepShape shape = kShape;
+  shape.shares_memory = false;
+  for (const char* layout :
+       {"fold=2:weights", "fold=3:weights", "fold=4:weights:direct", "fold=5:weights", "fold=8:weights",
+        "fold=8:weights:direct:contiguous", "data=2:zero1 fold=3:weights", "fold=4:weights tensor=3:scatter:pad"}) {
+    for (const char* stash : {"keep", "recompute", "attention"}) {
+      check_every_rank(odd_model(true, false), layout, shape, stash);
+      check_every_rank(odd_model(false, true), layout, shape, stash);
+    }
+  }
+}
+
+TEST_CASE("they are so where a block has fewer units than ranks") {
+  ModelSpec model = odd_model(false, false);
+  for (LayerSpec& layer : model.layers) layer.ffn = GatedMlpSpec{3};
+  for (const bool shares_memory : {true, false}) {
+    StepShape shape = kShape;
+    shape.shares_memory = shares_memory;
+    check_every_rank(model, "fold=5:weights", shape);
+  }
+}
+
 TEST_CASE("they are so in every compute type, and under every stash policy") {
   for (const ElementType compute : {ElementType::BFloat16, ElementType::Float64}) {
     StepShape shape = kShape;
@@ -136,7 +160,8 @@ TEST_CASE("the predicted rows of an evaluation are those that it books") {
   StepShape shape = kShape;
   shape.reads_in_place = true;
   for (const char* text : {"data=2", "tensor=3:pad", "tensor=2:scatter:replicate", "data=2:zero1 tensor=2:pad",
-                           "fold=2:weights", "fold=4:activations tensor=2:pad", "fold=5", "data=2 fold=2"}) {
+                           "fold=2:weights", "fold=3:weights", "fold=2:weights tensor=2:pad",
+                           "fold=4:activations tensor=2:pad", "fold=5", "data=2 fold=2"}) {
     const DryRunOptions options = options_of(text, kShape);
     std::vector<std::vector<LedgerRow>> booked(options.layout.world_size());
     run_session({.num_ranks = options.layout.world_size()}, [&](RankSession& session) {
@@ -160,8 +185,10 @@ TEST_CASE("ranks that are said to be alike have the same step") {
   const ParamTable table(model);
   for (const char* text :
        {"data=3:zero1", "tensor=4:pad", "tensor=6:scatter:replicate", "data=3:zero1 tensor=4:replicate:scatter",
-        "fold=4:activations", "fold=8:activations", "fold=8", "data=2 fold=5:activations tensor=2:pad"}) {
-    const DryRunOptions options = options_of(text, kShape);
+        "fold=4:activations", "fold=8:activations", "fold=8", "data=2 fold=5:activations tensor=2:pad",
+        "fold=4:weights", "fold=8:weights", "data=2:zero1 fold=5:weights:direct"}) {
+    DryRunOptions options = options_of(text, kShape);
+    options.backend = Backend::Gloo;
     for (const std::vector<int>& alike : alike_ranks(table, options.layout, kShape.batch)) {
       const DryRun first = dry_run(model, options, alike.front());
       for (const int rank : alike) {

@@ -12,9 +12,10 @@ TEST_CASE("a layout without axes is one rank") {
 }
 
 TEST_CASE("what a layout prints parses back to the same layout") {
-  for (const char* text : {"data=4", "data=4:zero1", "data=1:zero1", "pipeline=1 data=3 tensor=1",
-                           "tensor=4:scatter:pad", "data=2:zero1 tensor=2:replicate", "tensor=1:scatter", "fold=8",
-                           "fold=2:activations:contiguous", "data=2 fold=3:weights"}) {
+  for (const char* text :
+       {"data=4", "data=4:zero1", "data=1:zero1", "pipeline=1 data=3 tensor=1", "tensor=4:scatter:pad",
+        "data=2:zero1 tensor=2:replicate", "tensor=1:scatter", "fold=8", "fold=2:activations:contiguous",
+        "data=2 fold=3:weights", "fold=4:direct", "fold=3:weights:direct:contiguous"}) {
     CAPTURE(text);
     const Layout layout = parse_layout(text);
     CHECK(layout.to_string() == text);
@@ -22,12 +23,14 @@ TEST_CASE("what a layout prints parses back to the same layout") {
     CHECK(parse_layout(layout.to_string()).tensor_form == layout.tensor_form);
     CHECK(parse_layout(layout.to_string()).misfit == layout.misfit);
     CHECK(parse_layout(layout.to_string()).fold_form == layout.fold_form);
+    CHECK(parse_layout(layout.to_string()).fold_route == layout.fold_route);
   }
 }
 
 TEST_CASE("the default option may be written out") {
   CHECK(parse_layout("data=2:zero0").zero == ZeroStage::None);
   CHECK(parse_layout("data=2:zero0").to_string() == "data=2");
+  CHECK(parse_layout("fold=2:ring:weights").to_string() == "fold=2:weights");
 }
 
 TEST_CASE("options stand in any order") {
@@ -38,7 +41,7 @@ TEST_CASE("a layout refuses what it cannot mean") {
   for (const char* text :
        {"data", "data=", "data=0", "data=-1", "data=2x", "data=1.5", "date=2", "data=2 data=2", "data=2:zero2",
         "data=2:zero0:zero1", "data=2:zero1:zero1", "data=99999999999", "=2", "data=2:", "data=65536 data=65536",
-        "tensor=2:pad:replicate", "tensor=2:zero1", "pipeline=2"}) {
+        "tensor=2:pad:replicate", "tensor=2:zero1", "fold=2:weights:ring:direct", "pipeline=2"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(parse_layout(text), UsageError);
   }

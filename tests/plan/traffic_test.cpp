@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "octavo/base/error.h"
+#include "octavo/layout/placement.h"
 
 using namespace octavo;
 
@@ -154,6 +155,67 @@ TEST_CASE("the head's loss is merged chunk by chunk of its tokens") {
   REQUIRE(loss != rows.end());
   CHECK(loss->count == 2);
   CHECK(loss->logical == 300 * 2 * 4);
+}
+
+TEST_CASE("folded by weights, MLP and vocabulary go round, attention comes from its owners to all at once") {
+  // Two ranks, one micro-batch of two sequences of 12 positions. Attention: two steps of one KV head; qkv 16 x 16 and
+  // out 8 x 16 elements each, from one owner: half of the bytes in the mean. MLP: 12 of 24 features, three panels of 16
+  // columns; head: 32 of 64 rows. Two passes each. The embedding returns the rows of 24 positions, which is less than
+  // its 64.
+  StepShape shape = kShape;
+  shape.batch = 2;
+  const Bytes attention = 2 * (256 + 128) * 4 / 2, mlp = 12 * 48 * 4, rows = 32 * 16 * 4;
+  // Keys and values of a head: 2 * 4 * 24 positions. Norms: three of 16 elements.
+  const Bytes positions = 24 * 16 * 4 / 2;
+  for (const bool shares_memory : {true, false}) {
+    shape.shares_memory = shares_memory;
+    check_rows(step("fold=2:weights", shape),
+               {{"fold", Purpose::Weights, Collective::Broadcast, 2 * 2 * 2, 2 * attention},
+                {"fold", Purpose::Weights, Collective::Send, 2 * 3 + 2, 2 * mlp + 2 * rows},
+                {"fold", Purpose::Weights, Collective::Receive, 2 * 3 + 2, 0},
+                {"fold", Purpose::Gradients, Collective::Reduce, 2 * 2, attention},
+                {"fold", Purpose::Gradients, Collective::Send, 3 + 1, rows + mlp},
+                {"fold", Purpose::Gradients, Collective::Receive, 3 + 1, 0},
+                {"fold", Purpose::Activations, Collective::ReduceScatter, 1, positions},
+                {"fold", Purpose::Activations, Collective::AllGather, 1, positions},
+                {"fold", Purpose::Gradients, Collective::AllReduce, 1, 48 * 4},
+                {"fold", Purpose::KeysValues, Collective::AllGather, 2 * 2, 2 * 2 * 192 * 4 / 2},
+                {"fold", Purpose::KeysValues, Collective::ReduceScatter, 2, 2 * 192 * 4 / 2},
+                {"world", Purpose::Norm, Collective::AllReduce, 1, 16}});
+  }
+}
+
+TEST_CASE("an uneven ring sends every part but the previous rank's, and what comes from its owner that owner's alone") {
+  // 24 features over 5 ranks: 4 on one of them, 5 on the others. Its rows and those of others, by who sends them.
+  ModelSpec spec = model();
+  const ParamTable table(spec);
+  const auto sent = [&](const std::string& layout, int rank, bool shares_memory) {
+    StepShape shape = kShape;
+    shape.batch = 2;
+    shape.shares_memory = shares_memory;
+    const auto rows = predict_step_traffic(table, parse_layout(layout), shape, rank);
+    const auto row = std::find_if(rows.begin(), rows.end(), [](const LedgerRow& each) {
+      return each.purpose == Purpose::Weights && each.kind == Collective::Send;
+    });
+    REQUIRE(row != rows.end());
+    return row->logical;
+  };
+  Bytes round = 0, direct = 0;
+  for (int rank = 0; rank < 5; ++rank) {
+    const Placement own = place(table, parse_layout("fold=5:weights"), rank),
+                    previous = place(table, parse_layout("fold=5:weights"), (rank + 4) % 5);
+    const auto bytes = [&](const Placement& of) {  // both passes of MLP and head; the embedding returns its rows
+      const auto rows = [&](int block) { return of.slabs[table.panel_slab(block, 0)].rows.size() * 16 * 4; };
+      return 2 * 3 * rows(2) + 2 * rows(3);
+    };
+    const Bytes all = (2 * 3 * 24 + 2 * 64) * 16 * 4;
+    CHECK(sent("fold=5:weights", rank, false) == all - bytes(previous));
+    CHECK(sent("fold=5:weights:direct", rank, false) == 4 * bytes(own));
+    CHECK(sent("fold=5:weights", rank, true) == 4 * bytes(own));
+    round += sent("fold=5:weights", rank, false);
+    direct += sent("fold=5:weights", rank, true);
+  }
+  CHECK(round == direct);
 }
 
 TEST_CASE("a rank without sequences takes part in what comes once per step alone") {

@@ -114,6 +114,16 @@ TEST_CASE("N folded ranks compute what one computes, at any degree, by weights")
     }
   }
   check_proof(config_text("llama", 4, 4, false), "fold=4:weights", ElementType::Float32, "keep", 2, 2, 32);
+  check_proof(config_text("llama", 6, 2, false, 61, 37), "fold=5:weights:direct", ElementType::Float64, "keep", 3, 2);
+}
+
+TEST_CASE("folded blocks may have as many units as ranks, one more, and fewer") {
+  for (const int units : {3, 4, 5}) {
+    for (const char* stash : {"keep", "recompute"}) {
+      check_proof(config_text("llama", 4, 2, false, units, units), "fold=4:weights", ElementType::Float64, stash, 2, 1);
+      check_proof(config_text("qwen3", 4, 2, true, 61, units), "fold=4:weights", ElementType::Float64, stash, 2, 1);
+    }
+  }
 }
 
 TEST_CASE("N folded ranks compute what one computes, at any degree, by activations and in the form that moves less") {
@@ -228,7 +238,8 @@ TEST_CASE("the same layout twice is bitwise the same run") {
   const ModelSource model(file.path(), 3);
   const RandomBatches batches({model.spec().vocab_size, 19, 4, 5});
   for (const ElementType compute : {ElementType::Float32, ElementType::BFloat16}) {
-    for (const char* layout : {"data=3", "data=4:zero1", "fold=3:activations", "fold=8"}) {
+    for (const char* layout :
+         {"data=3", "data=4:zero1", "fold=3:activations", "fold=8", "fold=4:weights", "data=2:zero1 fold=3:weights"}) {
       const TrainingRun first = run_training(model, batches, options_for(layout, compute, "keep"), false);
       const TrainingRun second = run_training(model, batches, options_for(layout, compute, "keep"), false);
       CHECK(first.losses == second.losses);

@@ -23,6 +23,7 @@ class Communicator {
   virtual int index() const = 0;                // of this rank in the group, in [0, size())
   virtual int size() const = 0;                 // ranks in the group
   virtual const std::string& name() const = 0;  // the axes it spans, as in messages and ledgers: "data"
+  virtual bool shares_memory() const = 0;       // whether what is lent is read where it lies; the same on all ranks
 
   /// x [n] on every rank becomes the sum over ranks, in place.
   virtual Pending all_reduce(at::Tensor x, Purpose purpose) = 0;

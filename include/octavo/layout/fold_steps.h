@@ -27,6 +27,13 @@ inline Interval units_of_fold_step(const BlockShare& share, int degree, int step
   return even_part(share.computed_units(), num_fold_steps(share, degree), step);
 }
 
+/// Whether the shards of a block go round, each rank using another one at a time: step s of a pass on rank p has what
+/// rank (p + s) mod D stores, all of it. So where nobody's activations are needed and every rank stores units;
+/// otherwise all ranks use the same units in a step, and those come to all at once.
+inline bool goes_round(BlockKind kind, const BlockShare& share, int degree) {
+  return kind != BlockKind::Attention && share.computed_units() >= degree;
+}
+
 /// Calls body(owner, rows) for each rank that stores rows of a step of `panel`; rows of the panel's `unit_rows`.
 template <class Body>
 void for_each_fold_owner(const BlockShare& share, const PanelLayout& panel, std::int64_t unit_rows, int degree,

@@ -35,6 +35,12 @@ enum class FoldForm {
   Activations,  // tokens to the weights, and their sums back
 };
 
+/// How folded weights that are used by everybody in turn come to a rank where ranks do not share memory.
+enum class FoldRoute {
+  Ring,    // round a ring, from neighbour to neighbour
+  Direct,  // straight from their owner: another link at every step
+};
+
 /// Which tokens of a sequence a rank holds where an axis cuts it (layout/token_spans.h).
 enum class TokenOrder { Zigzag, Contiguous };
 
@@ -44,6 +50,7 @@ struct Layout {
   TensorForm tensor_form = TensorForm::AllReduce;
   Misfit misfit = Misfit::Refuse;
   FoldForm fold_form = FoldForm::Auto;
+  FoldRoute fold_route = FoldRoute::Ring;
   TokenOrder fold_order = TokenOrder::Zigzag;
 
   int world_size() const { return mesh.world_size(); }

@@ -42,6 +42,9 @@ class WeightTrip {
   }
 
   virtual int num_steps() const = 0;
+  /// The step that comes at `place` of [0, num_steps()). On one rank a step has the same units in every trip of a flow,
+  /// but they may come in another order.
+  virtual int step_at(int place) const { return place; }
   virtual UnitRange units(int step) const = 0;  // may have none
   /// Units of the largest step of any rank that the exchange of the block connects: the same on all of these.
   virtual std::int64_t most_units() const = 0;
@@ -58,7 +61,7 @@ class WeightTrip {
   virtual at::Tensor look_up(int step, int panel, const at::Tensor& ids) = 0;
   virtual void add_rows(int step, int panel, const at::Tensor& ids, const at::Tensor& dx) = 0;
   /// The weights of this half of the step are not read any more, and its gradients have their last term: they may
-  /// travel. For each half in the order of the steps.
+  /// travel. For each half in the order in which the steps come.
   virtual void half_done(int step, Half half) = 0;
   void step_done(int step) {
     half_done(step, Half::Mix);

@@ -23,6 +23,7 @@ struct RankGroups {
   std::unique_ptr<Communicator> replica;            // the same sequences: together one copy of the model
   std::unique_ptr<Communicator> tensor;             // the same sequences, other units
   std::unique_ptr<Communicator> fold;               // other tokens of the same sequences, other parts of the same units
+  std::unique_ptr<Communicator> fold_back;          // the same: for gradients that go round, in an order of their own
   std::vector<std::unique_ptr<Communicator>> sums;  // of Placement::sums, in their order
 };
 

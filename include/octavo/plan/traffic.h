@@ -36,11 +36,17 @@
 //                                           heads that S neighbours hold alike under `replicate`
 //   Rows of the fold axis are those of each block's form, and of the embedding and the head as blocks, in each
 //   direction (layout/fold_choice.h): by weights
-//   fold       weights      broadcast       per micro-batch and pass over a block, the rows of each panel, step and
-//                                           owner (layout/fold_steps.h) times e: W e in all for W elements. Passes:
-//                                           forward and backward, of the embedding forward alone, of a head of one
-//                                           step one
-//   fold       gradients    reduce          per micro-batch: the same rows times g
+//   fold       weights      broadcast       form weights, blocks that do not go round (layout/fold_steps.h: attention,
+//                                           and fewer units than D), per micro-batch and pass over a block: the rows of
+//                                           each panel, step and owner times e: W e in all for W elements. Passes:
+//                                           forward and backward, of the embedding forward alone
+//   fold       gradients    reduce          the same blocks, per micro-batch: the same rows times g
+//   fold       weights      send, recv      form weights, blocks that go round, per micro-batch, pass and panel: D-1 of
+//                                           each. Round the ring rank p sends the rows of every rank's part but that of
+//                                           p-1; direct, and always where ranks share memory, its own D-1 times; times
+//                                           e. So c W e in the mean over the ranks
+//   fold       gradients    send, recv      the same blocks, per micro-batch and panel: D-1 of each: the rows of every
+//                                           rank's part but its own, times g
 //   fold       keys_values  all_gather      per micro-batch, attention block and step of U heads of width d, twice
 //                                           (forward, backward): 2 S U d e for S positions, those of no token included
 //   fold       keys_values  reduce_scatter  the same once
@@ -86,6 +92,7 @@ struct StepShape {
   ElementType compute;
   bool recomputes = false;      // forward keeps each block's input alone
   bool reads_in_place = false;  // ranks read each other's memory where it lies
+  bool shares_memory = true;    // of the backend: ranks read what is lent where it lies
 };
 
 /// What the fold axis' choice of forms depends on, for a micro-batch of so many positions.

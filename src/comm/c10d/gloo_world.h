@@ -20,6 +20,7 @@ class GlooCommunicator final : public CheckedCommunicator {
   int index() const override { return group_.index(); }
   int size() const override { return group_.size(); }
   const std::string& name() const override { return group_.name(); }
+  bool shares_memory() const override { return false; }
 
  protected:
   Pending post(TensorCall call) override;

@@ -90,6 +90,7 @@ class EmulatedCommunicator final : public CheckedCommunicator {
   int index() const override { return inner_->index(); }
   int size() const override { return inner_->size(); }
   const std::string& name() const override { return inner_->name(); }
+  bool shares_memory() const override { return inner_->shares_memory(); }
 
  protected:
   Pending post(TensorCall call) override {

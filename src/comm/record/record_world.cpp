@@ -48,6 +48,7 @@ class RecordCommunicator final : public CheckedCommunicator {
   int index() const override { return index_; }
   int size() const override { return size_; }
   const std::string& name() const override { return name_; }
+  bool shares_memory() const override { return backend_ == Backend::Threads; }
 
  protected:
   Pending post(TensorCall call) override {

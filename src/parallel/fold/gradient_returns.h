@@ -30,14 +30,18 @@ class GradientReturns {
   void begin_step();
   /// Sends sums over the ranks of the step in use: of `sum` [rows, width] every owned part. Collective.
   void send(const at::Tensor& sum, std::vector<OwnedRows> parts);
+  /// Lends `sum`, of the step in use, to member `to` of `ring`, which adds it to its own. Which message that is.
+  std::int64_t pass_on(Communicator& ring, const at::Tensor& sum, int to);
   /// Steps so far.
   std::int64_t num_steps() const { return num_steps_; }
   /// What was sent by the first `num_steps` steps has arrived.
   void finish(std::int64_t num_steps);
+  /// The message and all before it have arrived.
+  void finish_message(std::int64_t message);
 
  private:
   struct Returning {
-    std::int64_t step;
+    std::int64_t step, message;
     at::Tensor sum;
     std::vector<OwnedRows> own;
     std::vector<Pending> pending;
@@ -47,7 +51,7 @@ class GradientReturns {
 
   Communicator& fold_;
   const bool overlap_;
-  std::int64_t num_steps_ = 0;
+  std::int64_t num_steps_ = 0, num_messages_ = 0;
   std::deque<Returning> returning_;  // oldest first
 };
 

@@ -12,6 +12,7 @@
 #include "octavo/layout/fold_steps.h"
 #include "octavo/memory/account.h"
 #include "parallel/fold/gradient_returns.h"
+#include "parallel/fold/ring_flow.h"
 #include "parallel/store_trip.h"
 
 namespace octavo {
@@ -190,11 +191,17 @@ class WeightsFlow final : public Flow {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Flow>> make_weights_flows(ParamStore& store, Communicator& fold, bool overlap) {
+std::vector<std::unique_ptr<Flow>> make_weights_flows(ParamStore& store, RankGroups& groups, bool overlap) {
+  Communicator& fold = *groups.fold;
   const auto returns = std::make_shared<GradientReturns>(fold, overlap);
+  const auto shared = std::make_shared<RingShared>(groups, overlap, returns);
   std::vector<std::unique_ptr<Flow>> flows;
   for (int block = 0; block < static_cast<int>(store.table().blocks().size()); ++block) {
-    flows.push_back(std::make_unique<WeightsFlow>(store, fold, block, overlap, returns));
+    if (goes_round(store.table().blocks()[block].kind, store.placement().shares[block], fold.size())) {
+      flows.push_back(make_ring_flow(store, block, shared));
+    } else {
+      flows.push_back(std::make_unique<WeightsFlow>(store, fold, block, overlap, returns));
+    }
   }
   return flows;
 }
