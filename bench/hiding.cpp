@@ -106,7 +106,7 @@ class Subject {
                                        layout_.mesh.size(Axis::Data), 1}),
         store_(table_, place(table_, layout_, world.rank(), options.bucket_bytes), ElementType::Float32, at::kCPU,
                true),
-        ends_(num_fold_steps(store_.placement().shares[1], layout_.mesh.size(Axis::Fold))) {
+        ends_(num_fold_steps(store_.placement().shares[1], fold_parts(layout_, BlockKind::Attention))) {
     store_.load([](const Parameter& parameter, std::int64_t, std::span<double> rows) {
       std::fill(rows.begin(), rows.end(), parameter.shape.size() == 1 ? 1.0 : 0.01);
     });

@@ -207,7 +207,7 @@ int run_dryrun(const DryRunArguments& arguments) {
                 {"sequence_length", options.sequence_length},
                 {"micro_batch", options.trainer.micro_batch},
                 {"backend", arguments.backend},
-                {"fold", fold_json(job.table, options.layout, job.fold_step())},
+                {"fold", fold_json(job.table, options.layout, job.fold_step(), options.sequence_length)},
                 {"as_predicted", as_predicted},
                 {"ranks", json::array()}};
     for (const RankReport& report : reports) out["ranks"].push_back(to_json(report));
@@ -221,7 +221,8 @@ int run_dryrun(const DryRunArguments& arguments) {
             << " tokens, " << options.trainer.micro_batch
             << (options.trainer.micro_batch == 1 ? " sequence" : " sequences") << " at once, stash "
             << options.trainer.stash.to_string() << "\n";
-  for (const std::string& note : fold_notes(job.table, options.layout, job.fold_step())) std::cout << note << "\n";
+  for (const std::string& note : fold_notes(job.table, options.layout, job.fold_step(), options.sequence_length))
+    std::cout << note << "\n";
   for (const RankReport& report : reports) std::cout << to_text(report);
   std::size_t shown = 0;
   for (const RankReport& report : reports) shown += report.alike.size();

@@ -35,10 +35,19 @@ std::int64_t shown_positions(const Layout& layout, std::int64_t batch, std::int6
   return std::min(micro_batch, sequences_of(layout, batch, 0).size()) * cut.padded_length(sequence_length);
 }
 
-std::vector<std::string> fold_notes(const ParamTable& table, const Layout& layout, const FoldWork& work) {
+std::vector<std::string> fold_notes(const ParamTable& table, const Layout& layout, const FoldWork& work,
+                                    std::int64_t sequence_length) {
   std::vector<std::string> notes;
   const int degree = layout.mesh.size(Axis::Fold);
   if (degree == 1) return notes;
+  const std::int64_t filled = TokenCut{layout.fold_order, degree}.padded_length(sequence_length);
+  if (filled > sequence_length) {
+    notes.push_back(
+        cat("sequences of ", sequence_length, " tokens are filled up to ", filled, " positions, which fold=", degree,
+            " divides: ",
+            fixed(100.0 * static_cast<double>(filled - sequence_length) / static_cast<double>(sequence_length), 1),
+            "% more to compute"));
+  }
   const std::vector<BlockShare> shares = place(table, layout, 0).shares;
   const std::string word = layout.fold_form == FoldForm::Auto ? "auto" : std::string(form_name(layout.fold_form));
   notes.push_back(cat("fold=", degree, ":", word, " at ", work.positions,
@@ -67,7 +76,7 @@ std::vector<std::string> fold_layout_notes(const ParamTable& table, const Layout
   return notes;
 }
 
-json fold_json(const ParamTable& table, const Layout& layout, const FoldWork& work) {
+json fold_json(const ParamTable& table, const Layout& layout, const FoldWork& work, std::int64_t sequence_length) {
   const int degree = layout.mesh.size(Axis::Fold);
   if (degree == 1) return nullptr;
   const std::vector<BlockShare> shares = place(table, layout, 0).shares;
@@ -84,7 +93,8 @@ json fold_json(const ParamTable& table, const Layout& layout, const FoldWork& wo
                   {"sent_bytes", {{"forward", pass_json(bytes.forward)}, {"backward", pass_json(bytes.backward)}}}};
     if (std::find(blocks.begin(), blocks.end(), entry) == blocks.end()) blocks.push_back(std::move(entry));
   }
-  return {{"positions", work.positions}, {"blocks", blocks}, {"notes", fold_notes(table, layout, work)}};
+  return {
+      {"positions", work.positions}, {"blocks", blocks}, {"notes", fold_notes(table, layout, work, sequence_length)}};
 }
 
 }  // namespace octavo::cli

@@ -179,7 +179,7 @@ int run_train(const TrainArguments& arguments) {
       step_shape(job, job.batch), shown_positions(job.layout, job.batch, job.sequence_length, job.trainer.micro_batch),
       /*training=*/true);
   summary.layout = job.layout.to_string();
-  summary.fold = fold_json(table, job.layout, fold_step).dump();
+  summary.fold = fold_json(table, job.layout, fold_step, job.sequence_length).dump();
   summary.stash = job.trainer.stash.to_string();
   summary.dtype = element_type_name(job.dtype);
   summary.num_parameters = num_parameters(job.model.spec());
@@ -197,7 +197,8 @@ int run_train(const TrainArguments& arguments) {
     const std::string shared = oversubscription(job.session);
     if (!shared.empty()) std::cout << "note: " << shared << std::endl;
     for (const std::string& note : misfits) std::cout << "note: " << note << std::endl;
-    for (const std::string& note : fold_notes(table, job.layout, fold_step)) std::cout << note << std::endl;
+    for (const std::string& note : fold_notes(table, job.layout, fold_step, job.sequence_length))
+      std::cout << note << std::endl;
     if (job.tokens.vocab_size() == 256 && job.model.has_weights()) {
       std::cout << "note: " << arguments.data
                 << " is read as bytes (256 ids); for a model with a tokenizer make a token file with "

@@ -41,12 +41,15 @@ std::vector<OptionSet> option_sets(Axis axis) {
   return sets;
 }
 
+constexpr std::string_view kBuckets = "buckets-";
+
 /// ":scatter:pad": what differs from the defaults.
 std::string options_text(const Layout& layout, Axis axis) {
   std::string text;
   for (const OptionSet& set : option_sets(axis)) {
     if (const int chosen = set.chosen(layout); chosen != 0) text += ":" + set.words[chosen];
   }
+  if (axis == Axis::Fold && layout.fold_buckets > 1) text += cat(":", kBuckets, layout.fold_buckets);
   return text;
 }
 
@@ -61,6 +64,19 @@ Axis parse_axis(const std::string& name, std::string_view text) {
   const std::string close = nearest(name, names);
   throw UsageError(cat("[layout] \"", text, "\": \"", name, "\" is no axis; ",
                        close.empty() ? cat("the axes are ", join(names, ", ")) : cat("did you mean \"", close, "\"?")));
+}
+
+/// The number in "buckets-2".
+int parse_buckets(const std::string& word, std::string_view text) {
+  int buckets = 0;
+  const char* begin = word.data() + kBuckets.size();
+  const auto [end, error] = std::from_chars(begin, word.data() + word.size(), buckets);
+  if (error != std::errc() || end != word.data() + word.size() || buckets < 1 || buckets > 4096) {
+    throw UsageError(cat("[layout] \"", text, "\": \"", word,
+                         "\" is no number of buckets; write how many groups a rank's KV "
+                         "heads are taken in, 1 to 4096, as in fold=2:buckets-2"));
+  }
+  return buckets;
 }
 
 int parse_degree(const std::string& word, const std::string& axis, std::string_view text) {
@@ -81,8 +97,15 @@ void parse_options(Layout& layout, Axis axis, const std::vector<std::string>& wo
   std::vector<std::string> known;
   for (const OptionSet& set : sets) known.insert(known.end(), set.words.begin(), set.words.end());
   std::vector<bool> chosen(sets.size(), false);
+  bool has_buckets = false;
+  if (axis == Axis::Fold) known.push_back(cat(kBuckets, "N"));
   for (const std::string& word : words) {
     bool found = false;
+    if (axis == Axis::Fold && word.starts_with(kBuckets)) {
+      if (has_buckets) throw UsageError(cat("[layout] \"", text, "\": fold takes one number of buckets"));
+      layout.fold_buckets = parse_buckets(word, text);
+      found = has_buckets = true;
+    }
     for (std::size_t i = 0; i < sets.size(); ++i) {
       const auto place = std::find(sets[i].words.begin(), sets[i].words.end(), word);
       if (place == sets[i].words.end()) continue;

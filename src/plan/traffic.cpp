@@ -131,8 +131,9 @@ class Prediction {
     const PanelLayout& qkv = table_.blocks()[block].panels[attention_panels::kQkv];
     const BlockShare& share = placement_.shares[block];
     const std::int64_t rows_per_unit = qkv.sections[1].rows_per_unit + qkv.sections[2].rows_per_unit;
-    for (int step = 0; step < num_fold_steps(share, fold_degree()); ++step) {
-      const std::int64_t units = units_of_fold_step(share, fold_degree(), step).size();
+    const int parts = fold_parts(layout_, kind);
+    for (int step = 0; step < num_fold_steps(share, parts); ++step) {
+      const std::int64_t units = units_of_fold_step(share, parts, step).size();
       const Bytes message = positions * units * rows_per_unit * compute_bytes();
       rows_.add(fold_, Purpose::KeysValues, Collective::AllGather, message);
       if (!forward) rows_.add(fold_, Purpose::KeysValues, Collective::ReduceScatter, message);
@@ -194,11 +195,12 @@ class Prediction {
       for (const PanelLayout& panel : info.panels) add_round(panel, share, reads, returns);
       return;
     }
+    const int parts = fold_parts(layout_, info.kind);
     for (int panel = 0; panel < static_cast<int>(info.panels.size()); ++panel) {
       const std::int64_t width = info.panels[panel].width;
       const std::int64_t unit_rows = placement_.slabs[table_.panel_slab(block, panel)].unit_rows;
-      for (int step = 0; step < num_fold_steps(share, fold_degree()); ++step) {
-        for_each_fold_owner(share, info.panels[panel], unit_rows, fold_degree(), step, [&](int, Interval rows) {
+      for (int step = 0; step < num_fold_steps(share, parts); ++step) {
+        for_each_fold_owner(share, info.panels[panel], unit_rows, fold_degree(), parts, step, [&](int, Interval rows) {
           const std::int64_t elements = rows.size() * width;
           rows_.add(fold_, Purpose::Weights, Collective::Broadcast, elements * compute_bytes(), reads);
           if (returns) rows_.add(fold_, Purpose::Gradients, Collective::Reduce, elements * sum_bytes());

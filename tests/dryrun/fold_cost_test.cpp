@@ -152,6 +152,28 @@ TEST_CASE("a folded rank executes what a tensor-parallel one does, where units a
   }
 }
 
+TEST_CASE("whatever divides, by weights a rank executes 1/D of what one rank does for the filled-up sequences") {
+  for (const auto& [heads, kv_heads] : {std::pair<std::int64_t, std::int64_t>{6, 3}, {6, 2}}) {
+    const ModelSpec model = model_of(heads, kv_heads, 2, 77);
+    for (const char* stash : {"keep", "recompute"}) {
+      for (const int degree : {2, 3, 5, 8}) {
+        const std::int64_t length = 13, filled = (length + 2 * degree - 1) / (2 * degree) * 2 * degree;
+        const ExecutedFlops one = dry_run(model, options_of("", stash, filled), 0).flops;
+        const double head_again = 2.0 * kBatch * static_cast<double>(filled) * kHidden * 48;
+        for (int rank = 0; rank < degree; ++rank) {
+          CAPTURE(stash);
+          CAPTURE(degree);
+          CAPTURE(rank);
+          const ExecutedFlops here =
+              dry_run(model, options_of(cat("fold=", degree, ":weights"), stash, length), rank).flops;
+          CHECK(here.matmul * degree == one.matmul + head_again);
+          CHECK(here.attention * degree == one.attention);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("under zigzag every rank computes the same pairs of queries and keys, as the kernel's shapes count them") {
   const ModelSpec model = model_of(8, 4, 2);
   for (const int degree : {2, 3, 4, 5, 8}) {

@@ -110,3 +110,24 @@ TEST_CASE("foreign shards in memory are two of weights and two of gradients at m
     }
   }
 }
+
+TEST_CASE("buckets of KV heads lower what gathered keys and values take, for as many bytes in more gathers") {
+  // One layer whose peak is its attention's: a small MLP, many KV heads, under recompute.
+  ModelSpec model = model_of(8, 64, 64);
+  const DryRun whole = run(model, "fold=2:weights", "recompute"),
+               halves = run(model, "fold=2:weights:buckets-2", "recompute"),
+               heads = run(model, "fold=2:weights:buckets-4", "recompute");
+  CHECK(halves.peak.total < whole.peak.total);
+  CHECK(heads.peak.total < halves.peak.total);
+  const auto gathers = [](const DryRun& run) {
+    LedgerRow sum{.group = "", .purpose = Purpose::KeysValues, .kind = Collective::AllGather};
+    for (const LedgerRow& row : run.ledger) {
+      if (row.purpose != sum.purpose || row.kind != sum.kind) continue;
+      sum.count += row.count;
+      sum.logical += row.logical;
+    }
+    return sum;
+  };
+  CHECK(gathers(heads).count == 4 * gathers(whole).count);
+  CHECK(gathers(heads).logical == gathers(whole).logical);
+}

@@ -63,6 +63,7 @@ const std::vector<std::string> kLayouts = {
     "data=3:zero1",
     "data=9:zero1",
     "fold=2:weights",
+    "fold=2:weights:buckets-2",
     "fold=3:weights:contiguous",
     "fold=5:weights",
     "data=2:zero1 fold=2:weights",

@@ -15,7 +15,7 @@ TEST_CASE("what a layout prints parses back to the same layout") {
   for (const char* text :
        {"data=4", "data=4:zero1", "data=1:zero1", "pipeline=1 data=3 tensor=1", "tensor=4:scatter:pad",
         "data=2:zero1 tensor=2:replicate", "tensor=1:scatter", "fold=8", "fold=2:activations:contiguous",
-        "data=2 fold=3:weights", "fold=4:direct", "fold=3:weights:direct:contiguous"}) {
+        "data=2 fold=3:weights", "fold=4:direct", "fold=4:buckets-3", "fold=3:weights:direct:contiguous"}) {
     CAPTURE(text);
     const Layout layout = parse_layout(text);
     CHECK(layout.to_string() == text);
@@ -38,10 +38,30 @@ TEST_CASE("options stand in any order") {
 }
 
 TEST_CASE("a layout refuses what it cannot mean") {
-  for (const char* text :
-       {"data", "data=", "data=0", "data=-1", "data=2x", "data=1.5", "date=2", "data=2 data=2", "data=2:zero2",
-        "data=2:zero0:zero1", "data=2:zero1:zero1", "data=99999999999", "=2", "data=2:", "data=65536 data=65536",
-        "tensor=2:pad:replicate", "tensor=2:zero1", "fold=2:weights:ring:direct", "pipeline=2"}) {
+  for (const char* text : {"data",
+                           "data=",
+                           "data=0",
+                           "data=-1",
+                           "data=2x",
+                           "data=1.5",
+                           "date=2",
+                           "data=2 data=2",
+                           "data=2:zero2",
+                           "data=2:zero0:zero1",
+                           "data=2:zero1:zero1",
+                           "data=99999999999",
+                           "=2",
+                           "data=2:",
+                           "data=65536 data=65536",
+                           "tensor=2:pad:replicate",
+                           "tensor=2:zero1",
+                           "fold=2:weights:ring:direct",
+                           "fold=2:buckets-0",
+                           "fold=2:buckets-x",
+                           "fold=2:buckets-2:buckets-2",
+                           "fold=2:buckets-9999999999",
+                           "data=2:buckets-2",
+                           "pipeline=2"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(parse_layout(text), UsageError);
   }

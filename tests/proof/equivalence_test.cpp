@@ -117,6 +117,13 @@ TEST_CASE("N folded ranks compute what one computes, at any degree, by weights")
   check_proof(config_text("llama", 6, 2, false, 61, 37), "fold=5:weights:direct", ElementType::Float64, "keep", 3, 2);
 }
 
+TEST_CASE("KV heads of a rank's part may be taken in buckets, down to one head each") {
+  for (const char* stash : {"keep", "recompute", "attention"}) {
+    check_proof(config_text("llama", 12, 6, false), "fold=2:weights:buckets-2", ElementType::Float64, stash, 2, 1);
+    check_proof(config_text("qwen3", 8, 8, false), "fold=3:weights:buckets-9", ElementType::Float64, stash, 2, 1);
+  }
+}
+
 TEST_CASE("folded blocks may have as many units as ranks, one more, and fewer") {
   for (const int units : {3, 4, 5}) {
     for (const char* stash : {"keep", "recompute"}) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "octavo/layout/interval.h"
+#include "octavo/layout/layout.h"
 #include "octavo/layout/share.h"
 
 namespace octavo {
@@ -17,14 +18,19 @@ inline Interval fold_part(std::int64_t unit_rows, int degree, int index) {
   return even_part(unit_rows, degree, index);
 }
 
-/// Steps of a pass: one per rank, or one per unit where there are fewer units than ranks.
-inline int num_fold_steps(const BlockShare& share, int degree) {
-  return static_cast<int>(std::min<std::int64_t>(degree, share.computed_units()));
+/// Parts that a pass over a block is taken in: one per rank; of the KV heads of each rank `fold_buckets`.
+inline int fold_parts(const Layout& layout, BlockKind kind) {
+  return layout.mesh.size(Axis::Fold) * (kind == BlockKind::Attention ? layout.fold_buckets : 1);
 }
 
-/// The units of a step, of the U. Where D divides U they are those whose rows one rank stores.
-inline Interval units_of_fold_step(const BlockShare& share, int degree, int step) {
-  return even_part(share.computed_units(), num_fold_steps(share, degree), step);
+/// Steps of a pass: one per part, or one per unit where there are fewer units than parts.
+inline int num_fold_steps(const BlockShare& share, int parts) {
+  return static_cast<int>(std::min<std::int64_t>(parts, share.computed_units()));
+}
+
+/// The units of a step, of the U. Where D parts divide U they are those whose rows one rank stores.
+inline Interval units_of_fold_step(const BlockShare& share, int parts, int step) {
+  return even_part(share.computed_units(), num_fold_steps(share, parts), step);
 }
 
 /// Whether the shards of a block go round, each rank using another one at a time: step s of a pass on rank p has what
@@ -37,8 +43,8 @@ inline bool goes_round(BlockKind kind, const BlockShare& share, int degree) {
 /// Calls body(owner, rows) for each rank that stores rows of a step of `panel`; rows of the panel's `unit_rows`.
 template <class Body>
 void for_each_fold_owner(const BlockShare& share, const PanelLayout& panel, std::int64_t unit_rows, int degree,
-                         int step, const Body& body) {
-  const Interval units = units_of_fold_step(share, degree, step);
+                         int parts, int step, const Body& body) {
+  const Interval units = units_of_fold_step(share, parts, step);
   const std::int64_t rows = share.rows_per_unit(panel);
   for (int owner = 0; owner < degree; ++owner) {
     const Interval own = intersection({units.begin * rows, units.end * rows}, fold_part(unit_rows, degree, owner));

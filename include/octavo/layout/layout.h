@@ -52,6 +52,7 @@ struct Layout {
   FoldForm fold_form = FoldForm::Auto;
   FoldRoute fold_route = FoldRoute::Ring;
   TokenOrder fold_order = TokenOrder::Zigzag;
+  int fold_buckets = 1;  // of the KV heads of a rank's part, by weights: more gathers of fewer keys and values each
 
   int world_size() const { return mesh.world_size(); }
   /// "data=4:zero1 tensor=2"; options that are the default are left out. Parses back to an equal layout.

@@ -18,19 +18,25 @@
 namespace octavo {
 namespace {
 
+struct WeightsPlan {
+  Communicator& fold;
+  int parts;  // that the block is taken in (layout/fold_steps.h)
+  bool overlap;
+};
+
 class WeightsTrip final : public StoreTrip {
  public:
-  WeightsTrip(ParamStore& store, Communicator& fold, int block, Direction direction, bool overlap,
-              GradientReturns& returns)
+  WeightsTrip(ParamStore& store, int block, Direction direction, const WeightsPlan& plan, GradientReturns& returns)
       : StoreTrip(store, block),
-        fold_(fold),
+        fold_(plan.fold),
+        parts_(plan.parts),
         direction_(direction),
-        overlap_(overlap),
+        overlap_(plan.overlap),
         returns_(returns),
         weights_(layout().panels.size()),
         gradients_(layout().panels.size()) {}
 
-  int num_steps() const override { return num_fold_steps(share(), fold_.size()); }
+  int num_steps() const override { return num_fold_steps(share(), parts_); }
 
   void fetch_more(Half half) override {
     if (!overlap_) return;
@@ -72,7 +78,7 @@ class WeightsTrip final : public StoreTrip {
   }
 
  protected:
-  Interval part_of(int step) const override { return units_of_fold_step(share(), fold_.size(), step); }
+  Interval part_of(int step) const override { return units_of_fold_step(share(), parts_, step); }
 
   GradientTerms gradient(int step, int panel) override {
     if (step >= num_steps_begun_) {
@@ -112,7 +118,7 @@ class WeightsTrip final : public StoreTrip {
   template <class Body>
   void for_each_owner(int step, int panel, const Body& body) const {
     for_each_fold_owner(share(), layout().panels[panel], store().placement().slabs[slab(panel)].unit_rows, fold_.size(),
-                        step, body);
+                        parts_, step, body);
   }
 
   /// Rows of a tensor that lies like the panel's rows here.
@@ -161,6 +167,7 @@ class WeightsTrip final : public StoreTrip {
   }
 
   Communicator& fold_;
+  const int parts_;
   const Direction direction_;
   const bool overlap_;
   GradientReturns& returns_;
@@ -174,18 +181,17 @@ class WeightsTrip final : public StoreTrip {
 
 class WeightsFlow final : public Flow {
  public:
-  WeightsFlow(ParamStore& store, Communicator& fold, int block, bool overlap, std::shared_ptr<GradientReturns> returns)
-      : store_(store), fold_(fold), block_(block), overlap_(overlap), returns_(std::move(returns)) {}
-  int num_steps() const override { return num_fold_steps(store_.placement().shares[block_], fold_.size()); }
+  WeightsFlow(ParamStore& store, int block, const WeightsPlan& plan, std::shared_ptr<GradientReturns> returns)
+      : store_(store), block_(block), plan_(plan), returns_(std::move(returns)) {}
+  int num_steps() const override { return num_fold_steps(store_.placement().shares[block_], plan_.parts); }
   std::unique_ptr<WeightTrip> begin(Direction direction, int) override {
-    return std::make_unique<WeightsTrip>(store_, fold_, block_, direction, overlap_, *returns_);
+    return std::make_unique<WeightsTrip>(store_, block_, direction, plan_, *returns_);
   }
 
  private:
   ParamStore& store_;
-  Communicator& fold_;
   const int block_;
-  const bool overlap_;
+  const WeightsPlan plan_;
   const std::shared_ptr<GradientReturns> returns_;
 };
 
@@ -197,10 +203,12 @@ std::vector<std::unique_ptr<Flow>> make_weights_flows(ParamStore& store, RankGro
   const auto shared = std::make_shared<RingShared>(groups, overlap, returns);
   std::vector<std::unique_ptr<Flow>> flows;
   for (int block = 0; block < static_cast<int>(store.table().blocks().size()); ++block) {
-    if (goes_round(store.table().blocks()[block].kind, store.placement().shares[block], fold.size())) {
+    const BlockKind kind = store.table().blocks()[block].kind;
+    if (goes_round(kind, store.placement().shares[block], fold.size())) {
       flows.push_back(make_ring_flow(store, block, shared));
     } else {
-      flows.push_back(std::make_unique<WeightsFlow>(store, fold, block, overlap, returns));
+      const WeightsPlan plan{fold, fold_parts(groups.layout, kind), overlap};
+      flows.push_back(std::make_unique<WeightsFlow>(store, block, plan, returns));
     }
   }
   return flows;
