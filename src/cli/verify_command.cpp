@@ -97,10 +97,10 @@ int verify_model(const VerifyArguments& arguments) {
     check_vocabulary(*tokens, model.spec());
     batches = std::make_unique<Batches>(*tokens, Batches::Config{length, batch, arguments.seed});
   }
+  // On every rank: where the layout refuses the model, nobody waits for the others.
+  const std::vector<std::string> notes = misfit_notes(ParamTable(model.spec()), options.layout, options.compute);
   if (!arguments.json_output && options.session.has_rank_0()) {
-    for (const std::string& note : misfit_notes(ParamTable(model.spec()), options.layout, options.compute)) {
-      std::cout << "note: " << note << std::endl;
-    }
+    for (const std::string& note : notes) std::cout << "note: " << note << std::endl;
   }
   TrainingRun run;
   const ProofReport report = prove_equivalence(model, *batches, options, &run);

@@ -89,6 +89,10 @@ class Placer {
       add_part(slab, {share.units.begin * unit_elements, share.units.end * unit_elements}, share.replica == 0);
     }
     advance(share.num_padded * unit_elements);
+    // As long as the longest part, so that what follows lies at the same place on all ranks of the fold axis: their
+    // shards then have the same vectors, which are summed over that axis.
+    const std::int64_t degree = layout_.mesh.size(Axis::Fold);
+    end_ += ((unit_rows + degree - 1) / degree) * panel.width - here_.size();
   }
 
   /// A unit whose parts are shared out: this rank's rows of the sections by part, and all rows of the others.

@@ -173,3 +173,29 @@ TEST_CASE("fewer sequences than ranks leave the last ranks idle") {
   CHECK(sequences_of(layout, 3, 3).empty());
   CHECK(sequences_of(layout, 10, 0).size() == 3);
 }
+
+TEST_CASE("all ranks of the fold axis have their slabs, shards and partial sums at the same places, whatever divides") {
+  for (const ModelSpec& model : {odd_model(), grouped_model()}) {
+    const ParamTable table(model);
+    for (const char* text :
+         {"fold=2", "fold=5", "data=2:zero1 fold=3", "data=3:zero1 fold=4", "data=2:zero1 fold=2 tensor=3:pad"}) {
+      const Layout layout = parse_layout(text);
+      for (const Bytes bucket_bytes : {Bytes{1}, Bytes{2000}, Bytes{1} << 30}) {
+        for (int rank = 0; rank < layout.world_size(); ++rank) {
+          const int first = layout.mesh.neighbour(rank, Axis::Fold, 0);
+          const Placement here = place(table, layout, rank, bucket_bytes),
+                          there = place(table, layout, first, bucket_bytes);
+          CAPTURE(text);
+          CAPTURE(rank);
+          CHECK(here.local_elements == there.local_elements);
+          for (std::size_t slab = 0; slab < here.slabs.size(); ++slab) {
+            CHECK(here.slabs[slab].local_offset == there.slabs[slab].local_offset);
+          }
+          CHECK(here.optimized == there.optimized);
+          REQUIRE(here.sums.size() == there.sums.size());
+          for (std::size_t sum = 0; sum < here.sums.size(); ++sum) CHECK(here.sums[sum].local == there.sums[sum].local);
+        }
+      }
+    }
+  }
+}

@@ -117,6 +117,14 @@ TEST_CASE("N folded ranks compute what one computes, at any degree, by weights")
   check_proof(config_text("llama", 6, 2, false, 61, 37), "fold=5:weights:direct", ElementType::Float64, "keep", 3, 2);
 }
 
+TEST_CASE("shards of ZeRO 1 hold the same vectors on all folded ranks, though these store parts of other lengths") {
+  for (const int features : {23, 37, 50}) {
+    for (const char* layout : {"data=2:zero1 fold=2", "data=3:zero1 fold=2", "data=2:zero1 fold=4"}) {
+      check_proof(config_text("qwen3", 6, 3, false, 61, features), layout, ElementType::Float64, "keep", 4, 1);
+    }
+  }
+}
+
 TEST_CASE("KV heads of a rank's part may be taken in buckets, down to one head each") {
   for (const char* stash : {"keep", "recompute", "attention"}) {
     check_proof(config_text("llama", 12, 6, false), "fold=2:weights:buckets-2", ElementType::Float64, stash, 2, 1);

@@ -19,7 +19,8 @@ namespace octavo {
 inline constexpr std::int64_t kAlignmentElements = 32;
 
 /// The rows of a slab as they lie here. Its tensor group's rank has the rows of the units that it computes, one after
-/// another, padded units included; of these the fold axis cuts, anywhere, a part for each of its ranks.
+/// another, padded units included; of these the fold axis cuts, anywhere, a part for each of its ranks. Behind a
+/// shorter part there is padding, as long as it takes for all slabs to lie at the same places on these ranks.
 struct StoredSlab {
   std::int64_t local_offset;  // elements from the start of this rank's memory
   Interval rows;              // stored here, of those of the units
