@@ -246,7 +246,9 @@ void add_train_command(CLI::App& program, Runner& run) {
   command->add_option("--sample", a.sample, "Tokens of generated text at the end")->capture_default_str();
   command->add_option("--prompt", a.prompt, "What the sample starts from, as bytes")->capture_default_str();
   command->add_option("--temperature", a.temperature, "Of the sample; 0: the most likely token")->capture_default_str();
-  command->add_flag("--no-overlap", a.no_overlap, "Reduce gradients after backward instead of during it");
+  command->add_flag(
+      "--no-overlap", a.no_overlap,
+      "Wait for what travels where it is sent, instead of computing meanwhile: to see what that is worth");
   add_rank_options(*command, a.ranks);
   add_json_option(*command, a.json_output);
   command->footer(

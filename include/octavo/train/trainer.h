@@ -21,7 +21,7 @@ struct TrainerConfig {
   AdamWConfig adamw;
   Schedule schedule;
   std::optional<double> clip_norm = 1.0;  // gradients times min(1, clip / (norm + 1e-6)); absent: no clipping
-  bool overlap = true;                    // gradients travel while backward runs
+  bool overlap = true;                    // what travels does so while something is computed
 };
 
 struct StepReport {
