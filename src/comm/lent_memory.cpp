@@ -6,6 +6,7 @@
 
 #include "octavo/comm/without_memory.h"
 #include "octavo/memory/account.h"
+#include "octavo/memory/released_memory.h"
 
 namespace octavo {
 namespace {
@@ -15,10 +16,6 @@ using Owner = std::shared_ptr<const void>;
 
 void let_go(void* context) {
   delete static_cast<Owner*>(context);
-}
-
-void set_memory(const at::Tensor& x, c10::DataPtr memory) {
-  x.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(memory));
 }
 
 }  // namespace
@@ -44,14 +41,15 @@ BorrowedMemory BorrowedMemory::allocate(const at::Tensor& x) {
   const CategoryScope scope(MemoryCategory::Communication);
   const at::Tensor source = at::empty(x.sizes(), x.options().requires_grad(false));
   BorrowedMemory result(x);
-  set_memory(x, source.storage().unsafeGetStorageImpl()->set_data_ptr(c10::DataPtr(nullptr, source.device())));
+  restore_memory(x, source);
   return result;
 }
 
 BorrowedMemory BorrowedMemory::of_owner(const at::Tensor& x, std::shared_ptr<const void> memory) {
   BorrowedMemory result(x);
   void* data = const_cast<void*>(memory.get());  // readers keep the rule
-  set_memory(x, c10::DataPtr(data, new Owner(std::move(memory)), &let_go, x.device()));
+  x.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(
+      c10::DataPtr(data, new Owner(std::move(memory)), &let_go, x.device()));
   return result;
 }
 
@@ -64,7 +62,7 @@ BorrowedMemory& BorrowedMemory::operator=(BorrowedMemory&& other) noexcept {
 }
 
 void BorrowedMemory::take_away() noexcept {
-  if (x_.defined()) set_memory(x_, c10::DataPtr(nullptr, x_.device()));
+  if (x_.defined()) release_memory(x_);
   x_.reset();
 }
 

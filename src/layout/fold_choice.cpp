@@ -55,17 +55,12 @@ std::string form_text(const BlockForms& forms) {
   return cat(name(forms.forward), " forward and ", name(forms.backward), " backward");
 }
 
-}  // namespace
-
-namespace {
-
 /// Whether activations would make the busiest rank compute notably longer than weights do, which spread any units
 /// evenly: then no saving in bytes is worth it.
 bool is_lopsided(const BlockLayout& block, const BlockShare& share, int degree) {
   constexpr double kNotably = 1.05;
-  std::int64_t most = 0;
-  for (const Interval& units : fold_units(block, share, degree)) most = std::max(most, units.size());
-  return static_cast<double>(most * degree) > kNotably * static_cast<double>(share.computed_units());
+  return static_cast<double>(most_fold_units(block, share, degree) * degree) >
+         kNotably * static_cast<double>(share.computed_units());
 }
 
 }  // namespace

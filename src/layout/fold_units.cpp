@@ -42,11 +42,10 @@ FoldExcess excess_of(const BlockLayout& block, const BlockShare& share, int degr
   FoldExcess excess{.kind = block.kind,
                     .num_blocks = 0,
                     .num_units = share.computed_units(),
-                    .most_units = 0,
+                    .most_units = most_fold_units(block, share, degree),
                     .idle_ranks = 0,
                     .foreign_elements = foreign_elements(block, share, degree)};
   for (const Interval& units : fold_units(block, share, degree)) {
-    excess.most_units = std::max(excess.most_units, units.size());
     if (units.empty()) ++excess.idle_ranks;
   }
   return excess;
@@ -69,6 +68,12 @@ std::vector<Interval> fold_units(const BlockLayout& block, const BlockShare& sha
   }
   for (; home + 1 < degree; ++home) units[home + 1] = {share.computed_units(), share.computed_units()};
   return units;
+}
+
+std::int64_t most_fold_units(const BlockLayout& block, const BlockShare& share, int degree) {
+  std::int64_t most = 0;
+  for (const Interval& units : fold_units(block, share, degree)) most = std::max(most, units.size());
+  return most;
 }
 
 std::vector<ForeignRows> foreign_rows(const BlockLayout& block, const BlockShare& share, int degree) {

@@ -8,7 +8,7 @@
 
 #include "octavo/base/error.h"
 #include "octavo/memory/account.h"
-#include "parallel/released_memory.h"
+#include "octavo/memory/released_memory.h"
 #include "parallel/step_run.h"
 
 namespace octavo {

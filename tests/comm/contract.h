@@ -41,6 +41,9 @@ void expect(bool holds, const std::string& what);
 /// The text of the CommError that `action` throws. Throws InternalError if there was none.
 std::string comm_error_of(const std::function<void()>& action);
 
+/// What a UsageError says that a call on the first of two ranks throws, before anything is posted; empty without one.
+std::string refusal(const ContractBackend& backend, const std::function<void(Communicator&)>& call);
+
 /// All ranks in one group named "data".
 std::unique_ptr<Communicator> everyone(World& world);
 

@@ -79,6 +79,19 @@ std::string comm_error_of(const std::function<void()>& action) {
   throw InternalError("a CommError was expected, none was thrown");
 }
 
+std::string refusal(const ContractBackend& backend, const std::function<void(Communicator&)>& call) {
+  std::string text;
+  try {
+    backend.run({.num_ranks = 2}, [&](World& world) {
+      const auto group = everyone(world);
+      if (world.rank() == 0) call(*group);
+    });
+  } catch (const UsageError& error) {
+    text = error.what();
+  }
+  return text;
+}
+
 std::unique_ptr<Communicator> everyone(World& world) {
   const std::vector axes = {Axis::Data};
   return world.split(DeviceMesh({{Axis::Data, world.size()}}), axes);

@@ -108,20 +108,6 @@ TEST_CASE("ranks that call different operations are told which") {
   });
 }
 
-/// What a UsageError says that a call on the first of two ranks throws, before anything is posted.
-std::string refusal(const ContractBackend& backend, const std::function<void(Communicator&)>& call) {
-  std::string text;
-  try {
-    backend.run({.num_ranks = 2}, [&](World& world) {
-      const auto group = everyone(world);
-      if (world.rank() == 0) call(*group);
-    });
-  } catch (const UsageError& error) {
-    text = error.what();
-  }
-  return text;
-}
-
 TEST_CASE("tensors that do not fit are refused with their numbers") {
   for (const ContractBackend& backend : contract_backends()) {
     CAPTURE(backend.name);

@@ -309,15 +309,7 @@ TEST_CASE("tensors that cannot be lent or borrowed are refused") {
   for (const ContractBackend& backend : contract_backends()) {
     CAPTURE(backend.name);
     const auto says = [&](const std::string& part, const std::function<void(Communicator&)>& call) {
-      std::string text;
-      try {
-        backend.run({.num_ranks = 2}, [&](World& world) {
-          const auto group = everyone(world);
-          if (world.rank() == 0) call(*group);
-        });
-      } catch (const UsageError& error) {
-        text = error.what();
-      }
+      const std::string text = refusal(backend, call);
       CAPTURE(text);
       CHECK(text.find("[comm] rank 0: ") == 0);
       CHECK(text.find(part) != std::string::npos);

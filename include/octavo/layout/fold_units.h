@@ -22,6 +22,9 @@ namespace octavo {
 /// by the rank that stores it whole; where there are fewer units than ranks, some ranks have none.
 std::vector<Interval> fold_units(const BlockLayout& block, const BlockShare& share, int degree);
 
+/// Of the rank that has most of them.
+std::int64_t most_fold_units(const BlockLayout& block, const BlockShare& share, int degree);
+
 /// Rows of a panel that `user` computes with and `owner` stores, of the panel's rows of all U units.
 struct ForeignRows {
   int panel, user, owner;

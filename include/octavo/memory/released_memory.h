@@ -1,4 +1,4 @@
-// Tensors that an autograd graph keeps, without their memory in between.
+// Tensors that outlive their memory: those that an autograd graph keeps, and those that peers lend to.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-#include "parallel/released_memory.h"
+#include "octavo/memory/released_memory.h"
 
 #include <ATen/ATen.h>
 
@@ -16,7 +16,7 @@ void release_memory(const at::Tensor& tensor) {
 void restore_memory(const at::Tensor& tensor, const at::Tensor& source) {
   internal_check(tensor.sizes() == source.sizes() && tensor.strides() == source.strides() &&
                      tensor.storage_offset() == source.storage_offset(),
-                 "[parallel] restored memory of another shape");
+                 "[memory] restored memory of another shape");
   c10::DataPtr memory = source.storage().unsafeGetStorageImpl()->set_data_ptr(c10::DataPtr(nullptr, source.device()));
   tensor.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(memory));
 }
