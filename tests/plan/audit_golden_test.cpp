@@ -1,0 +1,536 @@
+// Every case of the golden audits, through the library: a case is recognised by what it asks and what it expects, so
+// that cases of the same kind at other degrees, lengths or models need no change here.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "octavo/base/error.h"
+#include "octavo/base/json.h"
+#include "octavo/base/text.h"
+#include "octavo/plan/audit_dimensions.h"
+#include "octavo/plan/audit_pipeline.h"
+#include "octavo/plan/audit_policies.h"
+#include "octavo/plan/audit_slices.h"
+#include "octavo/spec/decode_state.h"
+#include "octavo/spec/flops.h"
+#include "octavo/spec/parameters.h"
+
+using namespace octavo;
+using nlohmann::json;
+
+namespace {
+
+/// Both are the same: integers, texts and lists exactly, reals to `tolerance` or to the six digits that are written.
+void check_same(const json& found, const json& wanted, double tolerance, const std::string& where) {
+  CAPTURE(where);
+  CAPTURE(found.dump());
+  CAPTURE(wanted.dump());
+  constexpr double kWrittenDigits = 6e-6;
+  if (wanted.is_object()) {
+    for (const auto& item : wanted.items()) {
+      REQUIRE(found.contains(item.key()));
+      check_same(found[item.key()], item.value(), tolerance, where + "." + item.key());
+    }
+  } else if (wanted.is_number_float() || (wanted.is_number() && found.is_number_float())) {
+    const double real = wanted.get<double>();
+    CHECK(std::abs(found.get<double>() - real) <=
+          std::max(tolerance, tolerance > 0 ? 0 : kWrittenDigits) * std::abs(real));
+  } else {
+    CHECK(found == wanted);
+  }
+}
+
+struct Audit {
+  explicit Audit(const std::string& config) : model(read_model_spec(config)), table(model) {}
+
+  Layout tensor(std::int64_t degree, const std::string& misfit = "replicate") const {
+    return parse_layout(cat("tensor=", degree, ":", misfit));
+  }
+
+  const LayerSpec& attention_layer() const { return layer_with<AttentionSpec>(); }
+  const LayerSpec& recurrent_layer() const { return layer_with<DeltaNetSpec>(); }
+  const AttentionSpec& attention() const { return std::get<AttentionSpec>(attention_layer().mixer); }
+  const DeltaNetSpec& delta_net() const { return std::get<DeltaNetSpec>(recurrent_layer().mixer); }
+  std::int64_t num_attention() const { return find_dimension(audit_dimensions(model), "full_attention_layers").size; }
+  std::int64_t num_recurrent() const { return static_cast<std::int64_t>(model.layers.size()) - num_attention(); }
+
+  /// The first block of a kind.
+  const BlockLayout& block(BlockKind kind) const {
+    for (const BlockLayout& each : table.blocks()) {
+      if (each.kind == kind) return each;
+    }
+    throw InternalError("no such block");
+  }
+
+  /// The first parameter whose name ends so.
+  const Parameter& parameter(const std::string& ending) const {
+    for (const Parameter& each : table.parameters()) {
+      if (each.name.ends_with(ending)) return each;
+    }
+    throw InternalError("no parameter " + ending);
+  }
+
+  /// The price of the attention blocks alone, per layer where `per_layer`.
+  std::optional<MisfitPrice> kv_price(std::int64_t degree) const {
+    for (const MisfitPrice& price : misfit_prices(table, tensor(degree))) {
+      if (price.kind == BlockKind::Attention) return price;
+    }
+    return std::nullopt;
+  }
+
+  ModelSpec model;
+  ParamTable table;
+
+ private:
+  template <class Spec>
+  const LayerSpec& layer_with() const {
+    for (const LayerSpec& layer : model.layers) {
+      if (std::holds_alternative<Spec>(layer.mixer)) return layer;
+    }
+    throw InternalError("no such layer");
+  }
+};
+
+using Reader = std::function<json(const Audit&, const json& input, const json& expect)>;
+
+json divisors(const Audit& audit, const json& input, const json&) {
+  const std::int64_t size = find_dimension(audit_dimensions(audit.model), input["dim"]).size;
+  CHECK(size == input["size"]);
+  return {{"divisors_upto_64", divisors_up_to(size, 64)},
+          {"power_of_two_divisors", power_of_two_divisors(size, 2048)}};  // as far as the files list them
+}
+
+json factors(const Audit& audit, const json& input, const json&) {
+  const std::int64_t size = find_dimension(audit_dimensions(audit.model), input["dim"]).size;
+  const Factorisation factorisation = factorise(size);
+  return {{"size", size},
+          {"power_of_two_part", factorisation.power_of_two()},
+          {"odd_part", factorisation.odd_part()},
+          {"max_pow2_degree", factorisation.power_of_two()}};
+}
+
+std::string status_name(TensorFit::Status status) {
+  switch (status) {
+    case TensorFit::Status::Exact:
+      return "exact";
+    case TensorFit::Status::KvReplication:
+      return "kv_replication_possible";
+    case TensorFit::Status::Misfit:
+      return "refuse_or_special";
+  }
+  return "";
+}
+
+json tensor_status(const Audit& audit, const json& input, const json&) {
+  const TensorFit fit = tensor_fit(audit.model, input["tp"].get<std::int64_t>());
+  return {
+      {"status", status_name(fit.status)}, {"failing_dims", fit.failing}, {"kv_replication_factor", fit.kv_replicas}};
+}
+
+json tensor_degrees(const Audit& audit, const json& input, const json&) {
+  const FittingDegrees degrees = fitting_degrees(audit.model, input["upto"].get<std::int64_t>());
+  return {{"exact", degrees.exact}, {"with_kv_replication", degrees.with_kv_replication}};
+}
+
+json tensor_shapes(const Audit& audit, const json& input, const json& expect) {
+  const std::int64_t degree = input["tp"];
+  const bool exact = input["kv_policy"] == "exact";
+  const Layout layout = audit.tensor(degree, exact ? "refuse" : "replicate");
+  const Placement placement = place(audit.table, layout, 0);
+  const auto out_in = [&](const char* name) {
+    const ParameterSlice slice = slice_of(audit.table, placement, audit.parameter(name));
+    return std::vector<std::int64_t>{slice.rows, slice.columns};
+  };
+  const auto in_out = [&](const char* name) {
+    const std::vector<std::int64_t> shape = out_in(name);
+    return std::vector<std::int64_t>{shape[1], shape[0]};
+  };
+  const auto elements = [&](const char* name) {
+    return slice_of(audit.table, placement, audit.parameter(name)).elements();
+  };
+  const auto vector_of = [&](const char* name) { return std::vector<std::int64_t>{elements(name)}; };
+  const json shapes = {
+      {"embed_tokens [rows,hidden]", out_in("embed_tokens.weight")},
+      {"lm_head [in,out]", in_out(audit.model.tied_embeddings ? "embed_tokens.weight" : "lm_head.weight")},
+      {"q_proj(query+gate) [in,out]", in_out("q_proj.weight")},
+      {"k_proj [in,out]", in_out("k_proj.weight")},
+      {"v_proj [in,out]", in_out("v_proj.weight")},
+      {"o_proj [in,out]", in_out("o_proj.weight")},
+      {"gate_proj [in,out]", in_out("gate_proj.weight")},
+      {"up_proj [in,out]", in_out("up_proj.weight")},
+      {"down_proj [in,out]", in_out("down_proj.weight")},
+      {"gdn.in_proj_qkv [in,out]", in_out("in_proj_qkv.weight")},
+      {"gdn.in_proj_z [in,out]", in_out("in_proj_z.weight")},
+      {"gdn.in_proj_b [in,out]", in_out("in_proj_b.weight")},
+      {"gdn.in_proj_a [in,out]", in_out("in_proj_a.weight")},
+      {"gdn.conv1d [channels,width]", out_in("conv1d.weight")},
+      {"gdn.out_proj [in,out]", in_out("out_proj.weight")},
+      {"gdn.A_log", vector_of("A_log")},
+      {"gdn.dt_bias", vector_of("dt_bias")},
+      {"replicated norms",
+       {{"input/post/final norm", elements("input_layernorm.weight")},
+        {"q_norm,k_norm", elements("q_norm.weight")},
+        {"gdn.norm", elements("linear_attn.norm.weight")}}}};
+  const BlockLayout& attention = audit.block(BlockKind::Attention);
+  const BlockLayout& delta_net = audit.block(BlockKind::DeltaNet);
+  const auto closed = [](const Interval& range) { return json{range.begin, range.end - 1}; };
+  json query_heads, kv_heads;
+  for (const auto& rank : expect["q_heads_of_rank"].items()) {
+    const HeadRange heads = heads_of(attention, share_of(attention, layout, std::stoi(rank.key())));
+    query_heads[rank.key()] = closed(heads.parts);
+    kv_heads[rank.key()] = exact ? closed(heads.units) : json(heads.units.begin);
+    if (!exact) CHECK(heads.units.size() == 1);
+  }
+  const HeadRange here = heads_of(attention, share_of(attention, layout, 0));
+  const HeadRange recurrent = heads_of(delta_net, share_of(delta_net, layout, 0));
+  return {{"shapes", shapes},
+          {"query_heads_per_rank", here.parts.size()},
+          {"kv_heads_per_rank", here.units.size()},
+          {"gdn_qk_heads_per_rank", recurrent.units.size()},
+          {"gdn_v_heads_per_rank", recurrent.parts.size()},
+          {"q_heads_of_rank", query_heads},
+          {"kv_head_of_rank", kv_heads}};
+}
+
+json parameter_counts(const Audit& audit, const json&, const json&) {
+  const ModelSpec& model = audit.model;
+  const std::int64_t hidden = model.hidden_size, vocabulary = model.vocab_size * hidden;
+  const auto layer_elements = [&](const LayerSpec& layer) {
+    return mixer_parameters(model, layer) + ffn_parameters(model, layer);
+  };
+  // A mixer or MLP without the norm in front of it.
+  return {{"total", num_parameters(model)},
+          {"attention_layer", layer_elements(audit.attention_layer())},
+          {"gdn_layer", layer_elements(audit.recurrent_layer())},
+          {"embedding", vocabulary},
+          {"lm_head", model.tied_embeddings ? 0 : vocabulary},
+          {"final_norm", hidden},
+          {"attention_mixer", mixer_parameters(model, audit.attention_layer()) - hidden},
+          {"gdn_mixer", mixer_parameters(model, audit.recurrent_layer()) - hidden},
+          {"mlp", ffn_parameters(model, audit.attention_layer()) - hidden}};
+}
+
+json mtp_count(const Audit& audit, const json&, const json&) {
+  return {{"mtp_extra", num_mtp_parameters(audit.model)}};
+}
+
+json rank_parameters(const Audit& audit, const json& input, const json&) {
+  REQUIRE(input["zero"] == 0);
+  const std::int64_t degree = input["tp"], stages = input["pp"];
+  const Layout layout = parse_layout(
+      cat("pipeline=", stages, " tensor=", degree, ":", input["kv_policy"] == "exact" ? "refuse" : "replicate"));
+  std::int64_t most = 0, sum = 0;
+  for (int rank = 0; rank < layout.world_size(); ++rank) {
+    const std::int64_t elements = stored_elements(audit.table, layout, rank, audit.model);
+    most = std::max(most, elements);
+    sum += elements;
+  }
+  return {{"params_per_rank", most},
+          {"state_bytes_per_rank", most * input["state_bytes_per_param"].get<std::int64_t>()},
+          {"sum_over_ranks_minus_model", sum - num_parameters(audit.model)}};
+}
+
+json kv_copies(const Audit& audit, const json& input, const json&) {
+  REQUIRE(input["policy"] == "replicate_kv_weights");
+  const std::int64_t degree = input["tp"], layers = input["attention_layers"];
+  const std::optional<MisfitPrice> price = audit.kv_price(degree);
+  const std::int64_t extra_total = price ? price->extra_elements / price->num_blocks * layers : 0;
+  const std::int64_t extra = extra_total / degree;
+  const std::int64_t whole =
+      layers * (audit.parameter("k_proj.weight").elements() + audit.parameter("v_proj.weight").elements());
+  const Placement placement = place(audit.table, audit.tensor(degree), 0);
+  const std::int64_t here = layers * (slice_of(audit.table, placement, audit.parameter("k_proj.weight")).elements() +
+                                      slice_of(audit.table, placement, audit.parameter("v_proj.weight")).elements());
+  return {{"kv_weight_elements_whole", whole},
+          {"kv_weight_elements_per_rank", here},
+          {"ideal_per_rank", here - extra},
+          {"extra_elements_per_rank", extra},
+          {"extra_elements_total", extra_total},
+          {"extra_weight_bytes_per_rank", 2 * extra},
+          {"extra_weight_bytes_total", 2 * extra_total},
+          {"extra_grad_bytes_bf16_per_rank", 2 * extra},
+          {"extra_grad_bytes_fp32_per_rank", 4 * extra},
+          {"extra_optimizer_bytes_per_rank", 12 * extra},
+          {"extra_state_bytes_per_rank_s16", 16 * extra},
+          {"extra_state_bytes_per_rank_s18", 18 * extra},
+          {"extra_state_bytes_total_s16", 16 * extra_total},
+          {"extra_state_bytes_total_s18", 18 * extra_total}};
+}
+
+json kv_copy_flops(const Audit& audit, const json& input, const json&) {
+  const std::int64_t degree = input["tp"];
+  const std::optional<MisfitPrice> price = audit.kv_price(degree);
+  const std::int64_t total = price ? 2 * price->extra_products : 0;
+  return {{"extra_forward_flop_per_token_per_rank", total / degree},
+          {"extra_forward_flop_per_token_total", total},
+          {"share_of_linear_forward_flop",
+           static_cast<double>(total) / static_cast<double>(2 * matmul_parameters(audit.model))}};
+}
+
+json kv_cache(const Audit& audit, const json& input, const json&) {
+  const std::int64_t degree = input["tp"];
+  const std::int64_t tokens = input["context"].get<std::int64_t>() * input["sequences"].get<std::int64_t>();
+  const Bytes element = input["bytes_per_element"];
+  const Bytes per_token = cache_elements(audit.table, audit.tensor(degree), 0, audit.model) * element;
+  const Bytes here = per_token * tokens, whole = kv_cache_bytes_per_token(audit.model, element) * tokens;
+  return {{"bytes_per_rank", here},
+          {"bytes_total", here * degree},
+          {"bytes_per_token_per_rank", per_token},
+          {"replicated_bytes_per_rank", here},
+          {"replicated_bytes_total", here * degree},
+          {"ideal_bytes_per_rank", whole / degree},
+          {"ideal_bytes_total", whole},
+          {"extra_bytes_per_rank", here - whole / degree},
+          {"extra_bytes_total", here * degree - whole}};
+}
+
+json decode_state(const Audit& audit, const json& input, const json&) {
+  const std::int64_t sequences = input["sequences"];
+  return {{"recurrent_state_bytes_per_layer", sequences * recurrent_state_bytes(audit.delta_net())},
+          {"recurrent_state_bytes_model", sequences * recurrent_state_bytes(audit.model)},
+          {"conv_state_bytes_per_layer_bf16", sequences * conv_state_bytes(audit.delta_net(), 2)},
+          {"kv_cache_layers", audit.num_attention()},
+          {"independent_of_context", true}};
+}
+
+json gather(const Audit& audit, const json& input, const json&) {
+  REQUIRE(input["policy"] == "gather_qkv_activations");
+  const GatherPrice price = gather_price(audit.model, input["tp"], input["tokens"], input["bytes_per_element"]);
+  return {{"full_tensor_elements_per_layer", price.full_elements},
+          {"received_elements_per_rank_per_layer_fwd", price.received_elements},
+          {"received_bytes_per_rank_model_fwd", price.forward},
+          {"backward_reduce_scatter_bytes_per_rank_model", price.backward}};
+}
+
+json compare_policies(const Audit& audit, const json& input, const json& expect) {
+  const std::int64_t world = input["tp_world"];
+  const Bytes state = input["state_bytes_per_param"];
+  const std::int64_t replicated = stored_elements(audit.table, audit.tensor(world), 0, audit.model);
+  const std::optional<MisfitPrice> price = audit.kv_price(world);
+  const std::int64_t extra = price ? price->extra_elements / world : 0;
+  json result = {{"replicate_params_per_rank", replicated}, {"replicate_extra_bytes_per_rank", extra * state}};
+  result[cat("tp", world, "_ideal_params_per_rank_without_kv_copy")] = replicated - extra;
+  for (const auto& item : expect.items()) {  // "tp4_params_per_rank"
+    const std::string& key = item.key();
+    if (!key.starts_with("tp") || !key.ends_with("_params_per_rank")) continue;
+    const std::string degree = key.substr(2, key.find('_') - 2);
+    const std::int64_t elements = stored_elements(audit.table, audit.tensor(std::stoi(degree)), 0, audit.model);
+    result[key] = elements;
+    result["tp" + degree + "_instead_extra_bytes_per_rank"] = (elements - replicated) * state;
+  }
+  return result;
+}
+
+json padded_heads(const Audit& audit, const json& input, const json&) {
+  const std::int64_t heads = audit.attention().num_heads, degree = input["tp"];
+  const Padding padded = padding(heads, degree);
+  return {{"query_heads_per_rank_exact", heads % degree == 0},
+          {"smallest_padded_query_heads", padded.padded},
+          {"padding_waste_fraction", padded.waste}};
+}
+
+json layer_costs(const Audit& audit, const json& input, const json&) {
+  REQUIRE(input["pass_"] == "forward");
+  const std::int64_t tokens = input["tokens"], sequences = input["sequences"];
+  const auto pairs = CausalPairs::HalfSquare;
+  const auto times = static_cast<double>(sequences);
+  const Flops attention = times * layer_flops(audit.model, audit.attention_layer(), tokens, pairs);
+  const Flops recurrent = times * layer_flops(audit.model, audit.recurrent_layer(), tokens, pairs);
+  const std::vector<std::int64_t> lengths(sequences, tokens);
+  const auto whole = [](Flops flops) { return static_cast<std::int64_t>(flops); };
+  return {{"gdn_layer", whole(recurrent)},
+          {"attention_layer", whole(attention)},
+          {"attention_core", whole(times * attention_core_flops(audit.attention_layer(), tokens, pairs))},
+          {"lm_head", whole(times * head_flops(audit.model, tokens))},
+          {"ratio_attention_to_gdn", attention / recurrent},
+          {"model_forward", whole(forward_flops(audit.model, lengths, pairs))}};
+}
+
+json stage_costs(const Audit& audit, const json& input, const json& expect) {
+  const bool by_layers = input["partition"] == "layers_even";
+  if (!by_layers) REQUIRE(input["partition"] == "superblocks_even");
+  const auto stages = even_stages(audit.model, input["pp"], by_layers ? 1 : super_block_size(audit.model));
+  const std::vector<StageComposition> layers = compositions(audit.model, stages);
+  json result;
+  for (const StageComposition& stage : layers) {
+    result["stage_composition_gdn_attn"].push_back({stage.recurrent, stage.attention});
+  }
+  result["identical"] =
+      std::all_of(layers.begin(), layers.end(), [&](const auto& stage) { return stage == layers.front(); });
+  for (const auto& item : expect.items()) {
+    if (item.key().front() != 'T') continue;
+    const std::int64_t tokens = std::stoll(item.key().substr(1));
+    for (const bool with_head : {false, true}) {
+      const StageBalance found = balance(stage_flops(audit.model, stages, tokens, with_head));
+      const std::string what = with_head ? "with_head" : "body";
+      result[item.key()]["max_over_min_" + what] = found.max_over_min;
+      result[item.key()]["max_over_mean_" + what] = found.max_over_mean;
+      result[item.key()]["slowest_stage_" + what] = found.slowest;
+    }
+  }
+  return result;
+}
+
+json best_cut(const Audit& audit, const json& input, const json&) {
+  json result;
+  for (const bool with_head : {false, true}) {
+    const auto stages = optimal_stages(audit.model, input["pp"], input["tokens"], with_head);
+    const StageBalance found = balance(stage_flops(audit.model, stages, input["tokens"], with_head));
+    result[with_head ? "max_over_mean_with_head" : "max_over_mean_body"] = found.max_over_mean;
+  }
+  return result;
+}
+
+json identical_stages(const Audit& audit, const json& input, const json& expect) {
+  const auto num_layers = static_cast<std::int64_t>(audit.model.layers.size());
+  CHECK(input["layers"] == num_layers);
+  CHECK(input["super_blocks"] == num_layers / super_block_size(audit.model));
+  json result = {{"degrees", identical_degrees(audit.model, num_layers)}};
+  for (const auto& item : expect.items()) {  // "pp4_layers_per_stage"
+    if (!item.key().starts_with("pp")) continue;
+    const int degree = std::stoi(item.key().substr(2));
+    const auto stages = even_stages(audit.model, degree, 1);
+    const StageComposition first = compositions(audit.model, stages).front();
+    const std::string prefix = cat("pp", degree, "_");
+    result[prefix + "layers_per_stage"] = stages.front().size();
+    result[prefix + "gdn"] = first.recurrent;
+    result[prefix + "attention"] = first.attention;
+    result[prefix + "super_blocks"] = stages.front().size() / super_block_size(audit.model);
+  }
+  return result;
+}
+
+json head_shares(const Audit& audit, const json&, const json& expect) {
+  json result;
+  std::int64_t body = 0;
+  for (const LayerSpec& layer : audit.model.layers) {
+    body += mixer_parameters(audit.model, layer) + ffn_parameters(audit.model, layer);
+  }
+  const std::int64_t head = audit.model.vocab_size * audit.model.hidden_size;
+  for (const auto& item : expect.items()) {
+    const std::int64_t stage = body / std::stoi(item.key().substr(2));
+    result[item.key()] = {{"params_of_body_stage", stage},
+                          {"head_params", head},
+                          {"head_over_stage", static_cast<double>(head) / static_cast<double>(stage)}};
+  }
+  return result;
+}
+
+json bubble(const Audit&, const json& input, const json&) {
+  const Bubble found = equal_stage_bubble(input["pp"], input["micro_batches"]);
+  return {{"over_ideal", found.over_ideal}, {"of_total", found.of_total}};
+}
+
+json ulysses(const Audit& audit, const json& input, const json&) {
+  const TensorFit fit = ulysses_fit(audit.model, input["sp"].get<std::int64_t>());
+  const auto is_fine = [&](const char* name) {
+    return std::find(fit.failing.begin(), fit.failing.end(), name) == fit.failing.end();
+  };
+  return {{"query_heads_ok", is_fine("query_heads")},
+          {"kv_heads_ok", is_fine("kv_heads")},
+          {"gdn_qk_heads_ok", is_fine("gdn_qk_heads")},
+          {"status", status_name(fit.status)},
+          {"layers_needing_token_exchange", audit.num_attention()},
+          {"layers_needing_state_exchange", audit.num_recurrent()}};
+}
+
+json segment_state(const Audit& audit, const json&, const json&) {
+  const DeltaNetSpec& spec = audit.delta_net();
+  const Bytes state = recurrent_state_bytes(spec);
+  return {{"affine_summary_bytes_per_segment_per_layer", affine_summary_bytes(spec)},
+          {"state_only_bytes_per_layer", state},
+          {"conv_halo_bytes_per_layer_bf16", conv_state_bytes(spec, 2)},
+          {"depends_on_tokens", false}};
+}
+
+json coordinates(const Audit&, const json& input, const json&) {
+  const std::map<std::string, Axis> axes = {{"tp", Axis::Tensor}, {"sp", Axis::Sequence}, {"cp", Axis::Sequence},
+                                            {"dp", Axis::Data},   {"pp", Axis::Pipeline}, {"ep", Axis::Expert},
+                                            {"fold", Axis::Fold}};
+  std::vector<AxisSize> sizes;
+  for (const json& name : input["order_fastest_first"]) {
+    sizes.insert(sizes.begin(), {axes.at(name), input["sizes"][name.get<std::string>()].get<int>()});
+  }
+  const DeviceMesh mesh(sizes);
+  CHECK(mesh.world_size() == input["world"]);
+  json result;
+  for (const json& name : input["order_fastest_first"]) {
+    result["coordinates"][name.get<std::string>()] = mesh.index(input["rank"], axes.at(name));
+  }
+  return result;
+}
+
+/// By a key that only this kind of case expects.
+const std::map<std::string, Reader>& readers() {
+  static const std::map<std::string, Reader> kReaders = {{"divisors_upto_64", divisors},
+                                                         {"power_of_two_part", factors},
+                                                         {"failing_dims", tensor_status},
+                                                         {"with_kv_replication", tensor_degrees},
+                                                         {"shapes", tensor_shapes},
+                                                         {"attention_mixer", parameter_counts},
+                                                         {"mtp_extra", mtp_count},
+                                                         {"params_per_rank", rank_parameters},
+                                                         {"kv_weight_elements_whole", kv_copies},
+                                                         {"share_of_linear_forward_flop", kv_copy_flops},
+                                                         {"bytes_per_token_per_rank", kv_cache},
+                                                         {"ideal_bytes_per_rank", kv_cache},
+                                                         {"recurrent_state_bytes_per_layer", decode_state},
+                                                         {"received_bytes_per_rank_model_fwd", gather},
+                                                         {"replicate_params_per_rank", compare_policies},
+                                                         {"smallest_padded_query_heads", padded_heads},
+                                                         {"ratio_attention_to_gdn", layer_costs},
+                                                         {"stage_composition_gdn_attn", stage_costs},
+                                                         {"max_over_mean_body", best_cut},
+                                                         {"degrees", identical_stages},
+                                                         {"pp2", head_shares},
+                                                         {"over_ideal", bubble},
+                                                         {"layers_needing_token_exchange", ulysses},
+                                                         {"affine_summary_bytes_per_segment_per_layer", segment_state},
+                                                         {"coordinates", coordinates}};
+  return kReaders;
+}
+
+int check_cases(const json& cases, const Audit& audit) {
+  int num_checked = 0;
+  for (const json& each : cases) {
+    CAPTURE(each["id"].get<std::string>());
+    const json& expect = each["expect"];
+    for (const auto& [key, reader] : readers()) {
+      if (!expect.contains(key)) continue;
+      check_same(reader(audit, each["input"], expect), expect, each["tolerance_rel"], each["id"]);
+      ++num_checked;
+      break;
+    }
+  }
+  return num_checked;
+}
+
+}  // namespace
+
+TEST_CASE("every figure of the published audit of Qwen3.5-27B is found again") {
+  const std::string file = "tests/data/golden/audit_qwen35_27b.json";
+  const json golden = parse_json(read_text_file(file, file), file);
+  const Audit audit("tests/data/configs/qwen3.5-27b.json");
+  CHECK(check_cases(golden["cases"], audit) == golden["n_cases"]);
+  CHECK(golden["n_cases"] == 107);
+}
+
+TEST_CASE("cases at other degrees, lengths and world sizes are read the same way") {
+  const Audit audit("tests/data/configs/qwen3.5-27b.json");
+  // By hand: 16 ranks have 4 copies of each KV head, 6 query heads of which 4 do not share out evenly.
+  const json cases = json::parse(R"([
+    {"id": "params", "tolerance_rel": 0, "input": {"tp": 4, "pp": 1, "zero": 0, "state_bytes_per_param": 16,
+      "kv_policy": "exact"}, "expect": {"params_per_rank": 6724505728, "state_bytes_per_rank": 107592091648,
+      "sum_over_ranks_minus_model": 2024448}},
+    {"id": "params8", "tolerance_rel": 0, "input": {"tp": 8, "pp": 1, "zero": 0, "state_bytes_per_param": 18,
+      "kv_policy": "replicate"}, "expect": {"params_per_rank": 3383561792, "sum_over_ranks_minus_model": 172495872}},
+    {"id": "status", "tolerance_rel": 0, "input": {"tp": 3}, "expect": {"failing_dims": ["vocab_rows",
+      "ffn_intermediate", "kv_heads", "gdn_qk_heads"], "status": "refuse_or_special", "kv_replication_factor": 1}},
+    {"id": "bubble", "tolerance_rel": 1e-9, "input": {"pp": 16, "micro_batches": 5, "schedule": "1f1b"},
+      "expect": {"over_ideal": 3, "of_total": 0.75}}])");
+  CHECK(check_cases(cases, audit) == 4);
+}
