@@ -1,6 +1,8 @@
 # What octavo builds on: Debian's header libraries and the pinned torch wheel.
 find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(tomlplusplus REQUIRED)
 
 if(OCTAVO_TORCH)
   # `./dev` passes CMAKE_PREFIX_PATH = the wheel's share/cmake.
@@ -10,8 +12,6 @@ if(OCTAVO_TORCH)
   if(NOT OCTAVO_GLOO_HEADERS)
     message(FATAL_ERROR "gloo/context.h was not found: install Gloo's headers (Debian: apt-get install libgloo-dev)")
   endif()
-  find_package(CLI11 REQUIRED)
-  find_package(tomlplusplus REQUIRED)
 endif()
 if(OCTAVO_TESTS)
   find_package(doctest REQUIRED)

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "cli/command.h"
+#include "cli/core/table.h"
 #include "cli/fold_report.h"
 #include "cli/report_json.h"
-#include "cli/table.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/dryrun/dry_run.h"
@@ -44,7 +44,7 @@ struct RankReport {
 
 struct Job {
   explicit Job(const DryRunArguments& a) : model(read_model_spec(a.model.path)), table(model) {
-    options.layout = parse_layout(a.layout);
+    options.layout = parse_runnable_layout(a.layout);
     options.compute = parse_element_type(a.dtype);
     options.batch = a.batch.value_or(4 * std::int64_t{options.layout.mesh.size(Axis::Data)});
     options.sequence_length = a.sequence_length;
@@ -260,7 +260,7 @@ void add_dryrun_command(CLI::App& program, Runner& run) {
       ->check(CLI::IsMember({"threads", "gloo"}));
   command->add_option("--memory-limit", a.memory_limit,
                       "Bytes of tensors per rank, as 80GB; a step that needs more ends with a report, exit code 1");
-  command->add_option("--config", "A TOML file with options of this command under the same names");
+  add_config_option(*command);
   add_json_option(*command, a.json_output);
   command->footer(
       "The step is the real one, on tensors without values; weights are not read. Predicted bytes come from the "

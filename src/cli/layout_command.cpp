@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "cli/command.h"
+#include "cli/core/table.h"
 #include "cli/fold_report.h"
-#include "cli/table.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/layout/placement.h"
@@ -153,7 +153,7 @@ void print_text(const ModelSource& model, const ParamTable& table, const Layout&
 }
 
 int run_layout(const LayoutArguments& arguments) {
-  const Layout layout = parse_layout(arguments.layout);
+  const Layout layout = parse_runnable_layout(arguments.layout);
   const ElementType dtype = parse_element_type(arguments.dtype);
   const ModelSource model(arguments.model.path, 0);
   const ParamTable table(model.spec());
@@ -190,7 +190,7 @@ void add_layout_command(CLI::App& program, Runner& run) {
   command->add_option("--rank", arguments->rank, "Only this rank")->check(CLI::NonNegativeNumber);
   command->add_flag("--intervals", arguments->intervals, "List parameters, panels and intervals");
   add_json_option(*command, arguments->json_output);
-  command->add_option("--config", "A TOML file with options of this command under the same names");
+  add_config_option(*command);
   command->footer(
       "For a folder every weight is read and checked; for a config.json only the config.\n"
       "Example: octavo layout DIR --layout data=2:zero1 --dtype bf16");

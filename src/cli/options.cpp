@@ -3,7 +3,6 @@
 #include <torch/version.h>
 
 #include <algorithm>
-#include <charconv>
 #include <thread>
 
 #include "cli/command.h"
@@ -13,18 +12,9 @@
 #include "octavo/layout/misfit.h"
 
 namespace octavo::cli {
+
 int num_cores() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-void add_model_option(CLI::App& command, ModelOption& option, bool required) {
-  auto* flag = command.add_option("--model,model", option.path,
-                                  "A Hugging Face folder (config.json and safetensors), or a config.json alone");
-  if (required) flag->required();
-}
-
-void add_json_option(CLI::App& command, bool& json) {
-  command.add_flag("--json", json, "Print JSON for programs");
 }
 
 void add_rank_options(CLI::App& command, RankOptionsText& options) {
@@ -43,24 +33,7 @@ void add_rank_options(CLI::App& command, RankOptionsText& options) {
                    "Compare every collective with the other ranks' before it runs (debugging; slower)");
   command.add_option("--emulate-link", options.emulate_link,
                      "Delay what ranks say to each other as a link would, as \"5GB/s,20us\": to see what hides");
-  command.add_option("--config", "A TOML file with options of this command under the same names");
-}
-
-Bytes parse_bytes(const std::string& text, const std::string& option) {
-  static const std::vector<std::pair<std::string, double>> kUnits = {
-      {"kib", 1024.0}, {"mib", 1048576.0}, {"gib", 1073741824.0}, {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9},
-      {"b", 1.0},      {"", 1.0}};
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  std::string unit(end, text.data() + text.size() - end);
-  unit.erase(std::remove(unit.begin(), unit.end(), ' '), unit.end());
-  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (error == std::errc() && number > 0 && number < 9e18) {
-    for (const auto& [name, bytes] : kUnits) {
-      if (unit == name && number * bytes >= 1 && number * bytes < 9e18) return static_cast<Bytes>(number * bytes);
-    }
-  }
-  throw UsageError(cat("[cli] ", option, " \"", text, "\" is no size; write it as 2GB, 500MB or a number of bytes"));
+  add_config_option(command);
 }
 
 namespace {

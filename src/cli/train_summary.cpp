@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/core/table.h"
 #include "cli/report_json.h"
-#include "cli/table.h"
 #include "octavo/base/text.h"
 
 namespace octavo::cli {

@@ -30,7 +30,10 @@ OptionSet option_set(Axis axis, std::vector<std::string> words) {
 
 std::vector<OptionSet> option_sets(Axis axis) {
   std::vector<OptionSet> sets = {
-      option_set<&Layout::zero>(Axis::Data, {"zero0", "zero1"}),
+      option_set<&Layout::zero>(Axis::Data, {"zero0", "zero1", "zero3"}),
+      option_set<&Layout::pipeline_form>(Axis::Pipeline, {"1f1b", "gpipe", "zb"}),
+      option_set<&Layout::sequence_form>(Axis::Sequence, {"auto", "gather", "ring", "ulysses"}),
+      option_set<&Layout::sequence_order>(Axis::Sequence, {"zigzag", "contiguous"}),
       option_set<&Layout::tensor_form>(Axis::Tensor, {"allreduce", "scatter"}),
       option_set<&Layout::misfit>(Axis::Tensor, {"refuse", "replicate", "pad"}),
       option_set<&Layout::fold_form>(Axis::Fold, {"auto", "weights", "activations"}),
@@ -41,15 +44,33 @@ std::vector<OptionSet> option_sets(Axis axis) {
   return sets;
 }
 
-constexpr std::string_view kBuckets = "buckets-";
+/// A word that ends in a number: "buckets-2".
+struct NumberWord {
+  Axis axis;
+  std::string_view prefix;
+  int Layout::*member;
+  int least;
+  std::string_view meaning, example;
+};
+
+constexpr int kMostInWord = 4096;
+constexpr NumberWord kNumberWords[] = {
+    {Axis::Fold, "buckets-", &Layout::fold_buckets, 1, "how many groups a rank's KV heads are taken in",
+     "fold=2:buckets-2"},
+    {Axis::Pipeline, "interleaved-", &Layout::virtual_stages, 2, "how many parts of the model a rank has",
+     "pipeline=4:interleaved-2"},
+};
 
 /// ":scatter:pad": what differs from the defaults.
 std::string options_text(const Layout& layout, Axis axis) {
   std::string text;
   for (const OptionSet& set : option_sets(axis)) {
-    if (const int chosen = set.chosen(layout); chosen != 0) text += ":" + set.words[chosen];
+    const int chosen = set.chosen(layout);
+    if (chosen != 0 && chosen < static_cast<int>(set.words.size())) text += ":" + set.words[chosen];
   }
-  if (axis == Axis::Fold && layout.fold_buckets > 1) text += cat(":", kBuckets, layout.fold_buckets);
+  for (const NumberWord& word : kNumberWords) {
+    if (word.axis == axis && layout.*word.member > 1) text += cat(":", word.prefix, layout.*word.member);
+  }
   return text;
 }
 
@@ -66,17 +87,15 @@ Axis parse_axis(const std::string& name, std::string_view text) {
                        close.empty() ? cat("the axes are ", join(names, ", ")) : cat("did you mean \"", close, "\"?")));
 }
 
-/// The number in "buckets-2".
-int parse_buckets(const std::string& word, std::string_view text) {
-  int buckets = 0;
-  const char* begin = word.data() + kBuckets.size();
-  const auto [end, error] = std::from_chars(begin, word.data() + word.size(), buckets);
-  if (error != std::errc() || end != word.data() + word.size() || buckets < 1 || buckets > 4096) {
-    throw UsageError(cat("[layout] \"", text, "\": \"", word,
-                         "\" is no number of buckets; write how many groups a rank's KV "
-                         "heads are taken in, 1 to 4096, as in fold=2:buckets-2"));
+int parse_number_word(const NumberWord& known, const std::string& word, std::string_view text) {
+  int number = 0;
+  const char* begin = word.data() + known.prefix.size();
+  const auto [end, error] = std::from_chars(begin, word.data() + word.size(), number);
+  if (error != std::errc() || end != word.data() + word.size() || number < known.least || number > kMostInWord) {
+    throw UsageError(cat("[layout] \"", text, "\": \"", word, "\" has no number that fits; write ", known.meaning, ", ",
+                         known.least, " to ", kMostInWord, ", as in ", known.example));
   }
-  return buckets;
+  return number;
 }
 
 int parse_degree(const std::string& word, const std::string& axis, std::string_view text) {
@@ -97,14 +116,18 @@ void parse_options(Layout& layout, Axis axis, const std::vector<std::string>& wo
   std::vector<std::string> known;
   for (const OptionSet& set : sets) known.insert(known.end(), set.words.begin(), set.words.end());
   std::vector<bool> chosen(sets.size(), false);
-  bool has_buckets = false;
-  if (axis == Axis::Fold) known.push_back(cat(kBuckets, "N"));
+  for (const NumberWord& number : kNumberWords) {
+    if (number.axis == axis) known.push_back(cat(number.prefix, "N"));
+  }
   for (const std::string& word : words) {
     bool found = false;
-    if (axis == Axis::Fold && word.starts_with(kBuckets)) {
-      if (has_buckets) throw UsageError(cat("[layout] \"", text, "\": fold takes one number of buckets"));
-      layout.fold_buckets = parse_buckets(word, text);
-      found = has_buckets = true;
+    for (const NumberWord& number : kNumberWords) {
+      if (number.axis != axis || !word.starts_with(number.prefix)) continue;
+      if (layout.*number.member > 1) {
+        throw UsageError(cat("[layout] \"", text, "\": ", axis_name(axis), " takes ", number.prefix, "N once"));
+      }
+      layout.*number.member = parse_number_word(number, word, text);
+      found = true;
     }
     for (std::size_t i = 0; i < sets.size(); ++i) {
       const auto place = std::find(sets[i].words.begin(), sets[i].words.end(), word);
@@ -119,6 +142,12 @@ void parse_options(Layout& layout, Axis axis, const std::vector<std::string>& wo
     if (found) continue;
     throw UsageError(cat("[layout] \"", text, "\": ", axis_name(axis), " has no option \"", word, "\"; ",
                          known.empty() ? std::string("it has none") : cat("its options are ", join(known, ", "))));
+  }
+  if (axis == Axis::Pipeline && layout.virtual_stages > 1) {
+    if (chosen.front()) {
+      throw UsageError(cat("[layout] \"", text, "\": pipeline takes one of 1f1b, gpipe, zb, interleaved-N"));
+    }
+    layout.pipeline_form = PipelineForm::Interleaved;
   }
 }
 
@@ -140,14 +169,30 @@ Layout parse_layout(std::string_view text) {
     std::vector<std::string> words = split(word.substr(equals + 1), ':');
     const int degree = parse_degree(words.front(), std::string(axis_name(axis)), text);
     words.erase(words.begin());
-    if (degree > 1 && !is_built(axis)) {
-      throw UsageError(cat("[layout] \"", text, "\": ", axis_name(axis), "=", degree, " is not built; use ",
-                           axis_name(axis), "=1, or the data, tensor and fold axes"));
-    }
     axes.push_back({axis, degree});
     parse_options(layout, axis, words, text);
   }
   layout.mesh = DeviceMesh(std::move(axes));
+  return layout;
+}
+
+void check_runnable(const Layout& layout) {
+  for (const AxisSize& axis : layout.mesh.axes()) {
+    if (axis.size == 1 || is_built(axis.axis)) continue;
+    throw UsageError(cat("[layout] \"", layout.to_string(), "\": ", axis_name(axis.axis), "=", axis.size,
+                         " can be priced (octavo plan, audit) but is not built to run; use ", axis_name(axis.axis),
+                         "=1, or the data, tensor and fold axes"));
+  }
+  if (layout.zero == ZeroStage::Weights) {
+    throw UsageError(cat("[layout] \"", layout.to_string(),
+                         "\": zero3 can be priced (octavo plan, audit) but is not built to run; use zero1, or the fold "
+                         "axis, which cuts weights too"));
+  }
+}
+
+Layout parse_runnable_layout(std::string_view text) {
+  Layout layout = parse_layout(text);
+  check_runnable(layout);
   return layout;
 }
 

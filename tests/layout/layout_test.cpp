@@ -15,7 +15,9 @@ TEST_CASE("what a layout prints parses back to the same layout") {
   for (const char* text :
        {"data=4", "data=4:zero1", "data=1:zero1", "pipeline=1 data=3 tensor=1", "tensor=4:scatter:pad",
         "data=2:zero1 tensor=2:replicate", "tensor=1:scatter", "fold=8", "fold=2:activations:contiguous",
-        "data=2 fold=3:weights", "fold=4:direct", "fold=4:buckets-3", "fold=3:weights:direct:contiguous"}) {
+        "data=2 fold=3:weights", "fold=4:direct", "fold=4:buckets-3", "fold=3:weights:direct:contiguous",
+        "data=8:zero3", "pipeline=4:interleaved-5 data=2", "pipeline=2:gpipe", "pipeline=2:zb expert=4",
+        "sequence=8:ulysses", "data=1:zero3 sequence=2:ring:contiguous"}) {
     CAPTURE(text);
     const Layout layout = parse_layout(text);
     CHECK(layout.to_string() == text);
@@ -24,6 +26,10 @@ TEST_CASE("what a layout prints parses back to the same layout") {
     CHECK(parse_layout(layout.to_string()).misfit == layout.misfit);
     CHECK(parse_layout(layout.to_string()).fold_form == layout.fold_form);
     CHECK(parse_layout(layout.to_string()).fold_route == layout.fold_route);
+    CHECK(parse_layout(layout.to_string()).pipeline_form == layout.pipeline_form);
+    CHECK(parse_layout(layout.to_string()).virtual_stages == layout.virtual_stages);
+    CHECK(parse_layout(layout.to_string()).sequence_form == layout.sequence_form);
+    CHECK(parse_layout(layout.to_string()).sequence_order == layout.sequence_order);
   }
 }
 
@@ -61,9 +67,29 @@ TEST_CASE("a layout refuses what it cannot mean") {
                            "fold=2:buckets-2:buckets-2",
                            "fold=2:buckets-9999999999",
                            "data=2:buckets-2",
-                           "pipeline=2"}) {
+                           "pipeline=2:interleaved-1",
+                           "pipeline=2:gpipe:interleaved-2",
+                           "pipeline=2:interleaved-2:1f1b",
+                           "sequence=2:ring:ulysses",
+                           "expert=2:zero1"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(parse_layout(text), UsageError);
+  }
+}
+
+TEST_CASE("interleaving says its number of parts") {
+  CHECK(parse_layout("pipeline=4:interleaved-5").pipeline_form == PipelineForm::Interleaved);
+  CHECK(parse_layout("pipeline=4:interleaved-5").virtual_stages == 5);
+  CHECK(parse_layout("pipeline=4").virtual_stages == 1);
+}
+
+TEST_CASE("what can be priced and is not built is refused where it would run") {
+  for (const char* text : {"pipeline=2", "expert=2", "data=2 sequence=2", "data=2:zero3", "data=1:zero3"}) {
+    CAPTURE(text);
+    CHECK_THROWS_WITH_AS(parse_runnable_layout(text), doctest::Contains("not built"), UsageError);
+  }
+  for (const char* text : {"", "pipeline=1 expert=1", "data=2:zero1 tensor=2 fold=2", "sequence=1:ulysses"}) {
+    CHECK_NOTHROW(parse_runnable_layout(text));
   }
 }
 

@@ -11,8 +11,25 @@ namespace octavo {
 
 /// What the data axis keeps whole on every rank (Rajbhandari et al., ZeRO, 2020).
 enum class ZeroStage {
-  None = 0,       // weights, gradients and optimizer state on every rank
-  Optimizer = 1,  // master weights and moments in 1/R intervals
+  None,       // zero0: weights, gradients and optimizer state on every rank
+  Optimizer,  // zero1: master weights and moments in 1/R intervals
+  Weights,    // zero3: weights and gradients too; a layer is gathered when its turn comes
+};
+
+/// In which order the pipeline's stages take the micro-batches (plan/pipeline_schedule.h).
+enum class PipelineForm {
+  OneForwardOneBackward,  // 1f1b (Narayanan et al., PipeDream-Flush, 2021)
+  AllForward,             // gpipe: all forward, then all backward (Huang et al., GPipe, 2019)
+  ZeroBubble,             // zb: weight gradients fill the bubble (Qi et al., ZB-H1, 2023)
+  Interleaved,            // interleaved-V: V parts of the model per rank (Narayanan et al., 2021)
+};
+
+/// How tokens of other ranks are seen where the sequence axis cuts them.
+enum class SequenceForm {
+  Auto,     // whichever is estimated to take least time
+  Gather,   // keys and values all-gathered
+  Ring,     // keys and values round a ring
+  Ulysses,  // all-to-all from tokens to heads and back (Jacobs et al., DeepSpeed-Ulysses, 2023)
 };
 
 /// What the tensor axis does with tokens between blocks.
@@ -47,6 +64,10 @@ enum class TokenOrder { Zigzag, Contiguous };
 struct Layout {
   DeviceMesh mesh{{}};
   ZeroStage zero = ZeroStage::None;
+  PipelineForm pipeline_form = PipelineForm::OneForwardOneBackward;
+  int virtual_stages = 1;  // parts of the model per pipeline rank; above 1 under Interleaved only
+  SequenceForm sequence_form = SequenceForm::Auto;
+  TokenOrder sequence_order = TokenOrder::Zigzag;
   TensorForm tensor_form = TensorForm::AllReduce;
   Misfit misfit = Misfit::Refuse;
   FoldForm fold_form = FoldForm::Auto;
@@ -60,7 +81,13 @@ struct Layout {
 };
 
 /// Throws UsageError for a word that is no axis or option of that axis (naming the nearest), a repeated axis or option,
-/// a degree that is not a number >= 1, and a degree above 1 on an axis that is not built.
+/// and a degree that is not a number >= 1.
 Layout parse_layout(std::string_view text);
+
+/// Throws UsageError for what can be priced, but not run yet: degrees above 1 of pipeline, expert and sequence, ZeRO 3.
+void check_runnable(const Layout& layout);
+
+/// Both.
+Layout parse_runnable_layout(std::string_view text);
 
 }  // namespace octavo

@@ -4,7 +4,7 @@
 #include <optional>
 #include <sstream>
 
-#include "cli/command.h"
+#include "cli/core/command.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 

@@ -1,0 +1,11 @@
+// The commands that need no libtorch: what a model and a layout cost, before anything runs.
+#pragma once
+
+#include "cli/core/command.h"
+
+namespace octavo::cli {
+
+/// All of the below.
+void add_core_commands(CLI::App& program, Runner& run);
+
+}  // namespace octavo::cli
