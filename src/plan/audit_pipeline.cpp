@@ -113,20 +113,4 @@ std::vector<std::int64_t> identical_degrees(const ModelSpec& model, std::int64_t
   return degrees;
 }
 
-Bubble equal_stage_bubble(std::int64_t num_stages, std::int64_t micro_batches, std::int64_t parts) {
-  return unequal_stage_bubble(num_stages, micro_batches, parts, 1);
-}
-
-Bubble unequal_stage_bubble(std::int64_t num_stages, std::int64_t micro_batches, std::int64_t parts,
-                            double max_over_mean) {
-  if (num_stages < 1 || micro_batches < 1 || parts < 1) {
-    throw UsageError(cat("[plan] a pipeline of ", num_stages, " stages, ", micro_batches, " micro-batches and ", parts,
-                         " parts per rank; each is at least 1"));
-  }
-  const double fill = static_cast<double>(num_stages - 1) / static_cast<double>(parts);
-  const auto work = static_cast<double>(micro_batches);
-  const double total = (work + fill) * max_over_mean;
-  return {(total - work) / work, (total - work) / total};
-}
-
 }  // namespace octavo

@@ -42,16 +42,4 @@ StageBalance balance(const std::vector<Flops>& costs);
 /// Degrees from 2 to `most` at which an even cut by layers gives every stage the same layers.
 std::vector<std::int64_t> identical_degrees(const ModelSpec& model, std::int64_t most);
 
-/// Time lost to filling and draining a pipeline of P equal stages and m micro-batches, with v parts of the model per
-/// rank (GPipe and 1F1B: 1): (P-1) / (m v) of the ideal time.
-struct Bubble {
-  double over_ideal, of_total;  // over the time without it; share of the whole step
-};
-Bubble equal_stage_bubble(std::int64_t num_stages, std::int64_t micro_batches, std::int64_t parts = 1);
-
-/// The same where stages are unequal and of their costs only the largest counts: every stage waits for the slowest, so
-/// all m + (P-1)/v slots last as long as that one. Over the time of equal stages.
-Bubble unequal_stage_bubble(std::int64_t num_stages, std::int64_t micro_batches, std::int64_t parts,
-                            double max_over_mean);
-
 }  // namespace octavo
