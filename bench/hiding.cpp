@@ -21,6 +21,7 @@
 #include "octavo/comm/emulated_world.h"
 #include "octavo/dataset/random_batches.h"
 #include "octavo/layout/fold_steps.h"
+#include "octavo/spec/parameters.h"
 #include "octavo/train/rank_session.h"
 #include "octavo/train/trainer.h"
 

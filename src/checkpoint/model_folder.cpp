@@ -10,12 +10,12 @@
 #include "checkpoint/shard_index.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
+#include "octavo/spec/parameters.h"
 
 namespace octavo {
 namespace {
 
 constexpr const char* kHead = "lm_head.weight";
-constexpr const char* kEmbedding = "model.embed_tokens.weight";
 
 // "[3, 0]": where element `index` stands in a tensor of this shape.
 std::string element_text(std::int64_t index, const std::vector<std::int64_t>& shape) {
@@ -27,21 +27,28 @@ std::string element_text(std::int64_t index, const std::vector<std::int64_t>& sh
   return shape_text(place);
 }
 
-// The layer in "model.layers.12.mlp.up_proj.weight"; nullopt for a name of another form.
-std::optional<std::size_t> layer_of(std::string_view name) {
-  constexpr std::string_view kPrefix = "model.layers.";
-  if (name.substr(0, kPrefix.size()) != kPrefix) return std::nullopt;
-  std::size_t layer = 0, i = kPrefix.size();
+// The layer in "model.layers.12.mlp.up_proj.weight", where names begin with "model."; nullopt for a name of another
+// form.
+std::optional<std::size_t> layer_of(std::string_view name, const std::string& names_begin) {
+  const std::string prefix = names_begin + "layers.";
+  if (!name.starts_with(prefix)) return std::nullopt;
+  std::size_t layer = 0, i = prefix.size();
   for (; i < name.size() && name[i] >= '0' && name[i] <= '9'; ++i) {
     layer = std::min<std::size_t>(1'000'000'000, 10 * layer + static_cast<std::size_t>(name[i] - '0'));
   }
-  if (i == kPrefix.size() || i == name.size() || name[i] != '.') return std::nullopt;
+  if (i == prefix.size() || i == name.size() || name[i] != '.') return std::nullopt;
   return layer;
 }
 
 // A buffer that old Llama files hold and nobody reads.
 bool is_rotary_buffer(std::string_view name) {
   return name.ends_with(".rotary_emb.inv_freq");
+}
+
+// What stands beside a text model in its file: its vision tower, and blocks for multi-token prediction.
+bool is_beside(std::string_view name, const ModelSpec& model) {
+  const bool sees = model.form.prefix != CheckpointForm().prefix;
+  return (sees && name.starts_with("model.visual.")) || (model.form.may_have_mtp && name.starts_with("mtp."));
 }
 
 void check_shape(const StoredTensor& tensor, const std::vector<std::int64_t>& expected, const std::string& where) {
@@ -126,12 +133,12 @@ void ModelFolder::check_tensors() const {
   for (const auto& [name, place] : place_) {
     if (expected.contains(name) || (spec_.tied_embeddings && name == kHead)) continue;
     const std::string where = cat("[checkpoint] ", files_[place].path().string(), ": ", in_quotes(name));
-    const std::optional<std::size_t> layer = layer_of(name);
+    const std::optional<std::size_t> layer = layer_of(name, spec_.form.prefix);
     if (layer && *layer >= spec_.layers.size()) {
       throw UsageError(cat(where, " is in the file, but num_hidden_layers is ", spec_.layers.size(),
                            "; correct config.json or the file"));
     }
-    if (is_rotary_buffer(name)) continue;
+    if (is_rotary_buffer(name) || is_beside(name, spec_)) continue;
     throw UsageError(cat(where, " belongs to no part of this ", spec_.model_type, " model; remove it from the file"));
   }
 }
@@ -139,13 +146,14 @@ void ModelFolder::check_tensors() const {
 void ModelFolder::check_tied_head() const {
   const auto place = place_.find(kHead);
   if (!spec_.tied_embeddings || place == place_.end()) return;
+  const std::string embedding_name = spec_.form.prefix + "embed_tokens.weight";
   const SafetensorsFile& head_file = files_[place->second];
   const StoredTensor& head = *head_file.find(kHead);
-  const StoredTensor& embedding = stored(kEmbedding);
+  const StoredTensor& embedding = stored(embedding_name);
   const std::string where = cat("[checkpoint] ", head_file.path().string());
   check_type(head, where);
   check_shape(head, embedding.shape, where);
-  const std::span<const std::byte> a = head_file.bytes(head), b = file_of(kEmbedding).bytes(embedding);
+  const std::span<const std::byte> a = head_file.bytes(head), b = file_of(embedding_name).bytes(embedding);
   if (head.type == embedding.type && std::memcmp(a.data(), b.data(), a.size()) == 0) return;
 
   // Other bytes may still be the same values, in another type or as zeros of another sign.
@@ -154,12 +162,12 @@ void ModelFolder::check_tied_head() const {
   for (std::int64_t first = 0; first < total; first += static_cast<std::int64_t>(of_head.size())) {
     const auto count = static_cast<std::size_t>(std::min<std::int64_t>(total - first, of_head.size()));
     head_file.read_as_double(kHead, first, std::span(of_head).first(count));
-    read_as_double(kEmbedding, first, std::span(of_embedding).first(count));
+    read_as_double(embedding_name, first, std::span(of_embedding).first(count));
     for (std::size_t i = 0; i < count; ++i) {
       if (of_head[i] == of_embedding[i]) continue;
-      throw UsageError(cat(where, ": tie_word_embeddings is true, but ", kHead, " differs from ", kEmbedding, " at ",
-                           element_text(first + static_cast<std::int64_t>(i), head.shape), ": ", of_head[i], " and ",
-                           of_embedding[i], "; set tie_word_embeddings to false or remove the head"));
+      throw UsageError(cat(where, ": tie_word_embeddings is true, but ", kHead, " differs from ", embedding_name,
+                           " at ", element_text(first + static_cast<std::int64_t>(i), head.shape), ": ", of_head[i],
+                           " and ", of_embedding[i], "; set tie_word_embeddings to false or remove the head"));
     }
   }
 }

@@ -14,6 +14,7 @@
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/checkpoint/model_folder.h"
+#include "octavo/spec/parameters.h"
 
 namespace octavo {
 namespace {

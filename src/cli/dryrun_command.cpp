@@ -15,6 +15,7 @@
 #include "octavo/plan/alike.h"
 #include "octavo/plan/traffic.h"
 #include "octavo/spec/flops.h"
+#include "octavo/spec/parameters.h"
 
 namespace octavo::cli {
 namespace {
@@ -44,6 +45,7 @@ struct RankReport {
 
 struct Job {
   explicit Job(const DryRunArguments& a) : model(read_model_spec(a.model.path)), table(model) {
+    check_trainable(model);
     options.layout = parse_runnable_layout(a.layout);
     options.compute = parse_element_type(a.dtype);
     options.batch = a.batch.value_or(4 * std::int64_t{options.layout.mesh.size(Axis::Data)});

@@ -29,6 +29,7 @@ int run_eval(const EvalArguments& arguments) {
   if (arguments.max_sequences < 0)
     throw UsageError(cat("[cli] --sequences ", arguments.max_sequences, ": use 0 for all"));
   const ModelSource model(arguments.model.path, arguments.seed);
+  check_trainable(model.spec());
   const TokenSource tokens(arguments.data);
   check_vocabulary(tokens, model.spec());
   // A sequence longer than the file would be padding.

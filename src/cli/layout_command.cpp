@@ -9,6 +9,7 @@
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/layout/placement.h"
+#include "octavo/spec/parameters.h"
 #include "octavo/train/model_source.h"
 
 namespace octavo::cli {
@@ -60,10 +61,18 @@ json parts_to_json(const ParamTable& table, const Placement& placement) {
 /// The axes over which the gradient of a parameter is summed.
 std::vector<std::string> gradient_axes(const Parameter& parameter, const ParamTable& table, const Layout& layout) {
   std::vector<std::string> names = {std::string(axis_name(Axis::Data))};
-  if (parameter.shape.size() == 1) {
+  if (table.slabs()[parameter.slab].is_common) {
     for (const Axis axis : partial_axes(table.slabs()[parameter.slab], layout)) names.emplace_back(axis_name(axis));
   }
   return names;
+}
+
+/// "128 of 512": rows of a unit that are this parameter's, section by section.
+std::string rows_text(const Parameter& parameter) {
+  std::vector<std::string> sections;
+  for (const ParameterPiece& piece : parameter.pieces) sections.push_back(cat(piece.rows_per_unit));
+  return cat(join(sections, " + "), " of ", parameter.pieces.front().unit_rows,
+             parameter.transposed ? ", transposed" : "");
 }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
@@ -136,8 +145,7 @@ void print_text(const ModelSource& model, const ParamTable& table, const Layout&
   Table panels({"parameter", "shape", "panel", "rows per unit", "decay", "uses"});
   for (const Parameter& parameter : table.parameters()) {
     const Slab& slab = table.slabs()[parameter.slab];
-    panels.add({parameter.name, shape_text(parameter.shape), slab.name,
-                cat(parameter.rows_per_unit, " of ", parameter.unit_rows, parameter.transposed ? ", transposed" : ""),
+    panels.add({parameter.name, shape_text(parameter.shape), slab.name, rows_text(parameter),
                 slab.decays ? "yes" : "no", cat(slab.uses)});
   }
   std::cout << "\n" << panels.to_string();

@@ -16,6 +16,7 @@
 #include "octavo/infer/sample.h"
 #include "octavo/plan/traffic.h"
 #include "octavo/spec/flops.h"
+#include "octavo/spec/parameters.h"
 #include "octavo/train/matmul_peak.h"
 #include "octavo/train/model_source.h"
 #include "octavo/train/trainer.h"

@@ -78,6 +78,7 @@ TrainJob::TrainJob(const TrainArguments& given)
       trainer(trainer_config(given, given.micro_batch.value_or(sequences_of(layout, batch, 0).size()))),
       model(given.model.path, given.seed),
       tokens(given.data) {
+  check_trainable(model.spec());
   check_vocabulary(tokens, model.spec());
   batches = std::make_unique<Batches>(tokens, Batches::Config{sequence_length, batch, given.seed});
   if (!given.valid.empty()) {

@@ -85,6 +85,7 @@ int verify_model(const VerifyArguments& arguments) {
   }
   const TrainingRunOptions options = options_of(arguments);
   const ModelSource model(arguments.model.path, arguments.seed);
+  check_trainable(model.spec());
   const std::int64_t batch = arguments.batch > 0 ? arguments.batch : options.layout.mesh.size(Axis::Data) + 1;
   const std::int64_t length = arguments.sequence_length;
   std::unique_ptr<TokenSource> tokens;

@@ -83,7 +83,10 @@ FoldBytes fold_bytes(const ParamTable& table, const Layout& layout, std::span<co
       bytes = {{read, activation}, {returned, activation}};
       break;
     case BlockKind::Attention:
+    case BlockKind::DeltaNet:
     case BlockKind::GatedMlp:
+    case BlockKind::Moe:
+    case BlockKind::SharedExpert:
       bytes = {{read + keys_values, 2 * activation}, {read + returned + 2 * keys_values, 3 * activation}};
       break;
     case BlockKind::Head: {

@@ -110,7 +110,7 @@ class Placer {
 
   void add_common(int slab) {
     const Slab& info = table_.slabs()[slab];
-    begin_slab({0, 1}, 1, info.width);
+    begin_slab({0, info.rows}, info.rows, info.width);
     const std::int64_t local_begin = end_;
     add_part(slab, {0, info.elements()}, tensor_index_ == 0 && fold_index_ == 0);
     const std::vector<Axis> axes = partial_axes(info, layout_);

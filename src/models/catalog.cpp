@@ -1,5 +1,7 @@
 #include "octavo/models/catalog.h"
 
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
 #include "octavo/blocks/attention.h"
 #include "octavo/blocks/gated_mlp.h"
 
@@ -14,11 +16,16 @@ struct MakeBlock {
     return make_attention(layout, spec, model.norm_eps);
   }
   std::unique_ptr<Block> operator()(const GatedMlpSpec&) const { return make_gated_mlp(layout, model.norm_eps); }
+  template <class Spec>
+  std::unique_ptr<Block> operator()(const Spec&) const {
+    throw InternalError(cat("[models] ", layout.name, " is not built"));
+  }
 };
 
 }  // namespace
 
 std::vector<std::unique_ptr<Block>> make_blocks(const ModelSpec& model, const ParamTable& table) {
+  check_trainable(model);
   std::vector<std::unique_ptr<Block>> blocks;
   for (const LayerSpec& layer : model.layers) {
     // Block 0 is the embedding; each layer has a mixer and a feed-forward part.

@@ -60,7 +60,11 @@ int recommended_steps(const BlockLayout& block, const BlockShare& share, std::in
     case BlockKind::Embedding:
     case BlockKind::Head:
       return 1;
+    case BlockKind::DeltaNet:
+    case BlockKind::Moe:
+      return 1;
     case BlockKind::GatedMlp:
+    case BlockKind::SharedExpert:
       return static_cast<int>(std::clamp<std::int64_t>(num_units / kFewestFeatures, 1, kMostSteps));
     case BlockKind::Attention: {
       const std::int64_t rows = share.rows_per_unit(block.panels[attention_panels::kOut]) * num_units;

@@ -11,6 +11,7 @@
 #include "octavo/base/error.h"
 #include "octavo/checkpoint/model_folder.h"
 #include "octavo/spec/flops.h"
+#include "octavo/spec/parameters.h"
 
 using namespace octavo;
 
@@ -143,8 +144,10 @@ TEST_CASE("a damaged safetensors file is read or refused") {
 
 TEST_CASE("a damaged config.json is read or refused") {
   const std::vector<std::string> originals = {
-      file_bytes(kBad + "good-llama/config.json"), file_bytes("tests/data/configs/llama-3.1-405b.json"),
-      file_bytes("tests/data/configs/qwen3-8b.json"), file_bytes("tests/data/configs/smollm2-135m.json")};
+      file_bytes(kBad + "good-llama/config.json"),          file_bytes("tests/data/configs/llama-3.1-405b.json"),
+      file_bytes("tests/data/configs/qwen3-8b.json"),       file_bytes("tests/data/configs/smollm2-135m.json"),
+      file_bytes("tests/data/cases/qwen35-vl/config.json"), file_bytes(kBad + "good-qwen35/config.json"),
+      file_bytes("tests/data/configs/mixtral-8x7b.json"),   file_bytes("tests/data/configs/qwen3-30b-a3b.json")};
   Mutator mutator(20240602);
   int num_read = 0, num_refused = 0;
   for (int i = 0; i < 30'000; ++i) {

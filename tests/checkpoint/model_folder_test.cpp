@@ -8,6 +8,7 @@
 #include "checkpoint/temporary_folder.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
+#include "octavo/spec/parameters.h"
 
 using namespace octavo;
 namespace fs = std::filesystem;
@@ -67,6 +68,13 @@ TEST_CASE("a folder gives each parameter's values, whole or in part") {
     CHECK(doubles == std::vector<double>(whole.begin(), whole.end()));
   }
   CHECK_THROWS_AS(folder.stored("model.nothing"), InternalError);
+}
+
+TEST_CASE("a text model is read out of a file that also holds a vision tower and a block for multi-token prediction") {
+  const ModelFolder folder("tests/data/cases/qwen35-vl");
+  folder.check_weights();
+  CHECK(num_parameters(folder.spec()) == 211'024);
+  CHECK(folder.stored("model.language_model.layers.0.linear_attn.A_log").type == StorageType::F32);
 }
 
 TEST_CASE("the head of a tied model may be in the file if it is the embedding") {

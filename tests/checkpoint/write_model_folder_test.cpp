@@ -8,6 +8,7 @@
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/checkpoint/model_folder.h"
+#include "octavo/spec/parameters.h"
 
 using namespace octavo;
 namespace fs = std::filesystem;

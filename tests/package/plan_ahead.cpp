@@ -3,6 +3,7 @@
 
 #include "octavo/mesh/device_mesh.h"
 #include "octavo/spec/model_spec.h"
+#include "octavo/spec/parameters.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "octavo/base/error.h"
+#include "octavo/base/text.h"
+#include "octavo/spec/parameters.h"
 
 using namespace octavo;
 
@@ -32,6 +34,44 @@ TEST_CASE("sequences add up, and a long one costs more than its halves") {
   CHECK(forward_flops(model, whole) - forward_flops(model, halves) == 36.0 * 4 * 4096 * 1024 * 1024);
   CHECK(forward_flops(model, none) == 0);
   CHECK(forward_flops(model, empty) == 0);
+}
+
+TEST_CASE("layers and head add up to the model, whichever way pairs are counted") {
+  for (const char* name : {"qwen3.5-27b", "mixtral-8x7b", "qwen3-8b"}) {
+    const ModelSpec model = read_model_spec(cat("tests/data/configs/", name, ".json"));
+    const std::vector<std::int64_t> lengths = {4096};
+    for (const CausalPairs pairs : {CausalPairs::Visited, CausalPairs::HalfSquare}) {
+      Flops total = head_flops(model, 4096);
+      for (const LayerSpec& layer : model.layers) total += layer_flops(model, layer, 4096, pairs);
+      CHECK(total == doctest::Approx(forward_flops(model, lengths, pairs)).epsilon(1e-15));
+    }
+  }
+}
+
+TEST_CASE("a token is multiplied with the experts that are chosen for it, their router and no others") {
+  const ModelSpec model = read_model_spec("tests/data/configs/mixtral-8x7b.json");
+  // All active parameters but the embedding and the norms.
+  CHECK(matmul_parameters(model) == num_active_parameters(model) - 32'000LL * 4096 - 65 * 4096);
+}
+
+TEST_CASE("a hybrid's matrices are its parameters but for embedding, norms, taps and decay") {
+  const ModelSpec model = read_model_spec("tests/data/configs/qwen3.5-27b.json");
+  const std::int64_t norms = 129 * 5120 + 16 * 2 * 256 + 48 * 128, taps = 48 * 10240 * 4, decay = 48 * 2 * 48;
+  CHECK(matmul_parameters(model) == num_parameters(model) - 248320LL * 5120 - norms - taps - decay);
+}
+
+TEST_CASE("latent attention and plain MLPs are counted from their dimensions") {
+  ModelSpec model;
+  model.hidden_size = 10;
+  model.vocab_size = 3;
+  model.layers.push_back({LatentAttentionSpec{2, 0, 4, 6, 8, 12}, PlainMlpSpec{40}});
+  model.layers.push_back({LatentAttentionSpec{2, 5, 4, 6, 8, 12}, PlainMlpSpec{40}});
+  const std::int64_t kv = 10 * (4 + 6) + 4 * 2 * (8 + 12), out = 2 * 12 * 10, mlp = 2 * 10 * 40;
+  CHECK(matmul_parameters(model, model.layers[0]) == 10 * 2 * 14 + kv + out + mlp);
+  CHECK(matmul_parameters(model, model.layers[1]) == 5 * (10 + 2 * 14) + kv + out + mlp);
+  CHECK(attention_core_flops(model.layers[0], 5) == 2.0 * 2 * (14 + 12) * 15);
+  CHECK(num_parameters(model) == 2 * 3 * 10 + 10 + matmul_parameters(model, model.layers[0]) +
+                                     matmul_parameters(model, model.layers[1]) + 4 * 10 + 4 + 4 + 5);
 }
 
 TEST_CASE("a negative length is refused") {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "golden_cases.h"
 #include "octavo/base/error.h"
 
 namespace octavo {
@@ -42,6 +43,75 @@ TEST_CASE("four ranks gather 4096 bytes by sending three quarters of them") {
   CHECK(collective_cost(Collective::AllGather, Algorithm::Ring, 4, 4096).sent == 3072);
   CHECK(collective_cost(Collective::AllReduce, Algorithm::Ring, 4, 4096).sent == 6144);
   CHECK(collective_cost(Collective::AllReduce, Algorithm::Ring, 4, 4096).steps == 6);
+}
+
+TEST_CASE("a hierarchical all-reduce keeps all but its nodes' share inside") {
+  for (const GoldenCase& one : golden_cases("hardware", "hier.")) {
+    CAPTURE(one.id);
+    const int inside = one.input.at("gpus_per_node"), nodes = one.input.at("nodes");
+    const Bytes message = one.input.at("payload_bytes");
+    const HierarchicalCost cost = hierarchical_cost(Collective::AllReduce, inside, nodes, message);
+    CHECK(cost.inside.sent == one.expect.at("intra_node_bytes_per_gpu").get<Bytes>());
+    CHECK(cost.outside.sent == one.expect.at("inter_node_bytes_per_gpu").get<Bytes>());
+    const Bytes flat = collective_cost(Collective::AllReduce, Algorithm::Ring, inside * nodes, message).sent;
+    CHECK(agrees(static_cast<double>(cost.outside.sent) / static_cast<double>(flat),
+                 one.expect.at("inter_over_flat_busbw_volume").get<double>(), one.tolerance));
+  }
+}
+
+TEST_CASE("a hierarchical call of one node or of one rank per node is a flat ring") {
+  for (const Collective kind : {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter}) {
+    for (int size = 1; size <= 9; ++size) {
+      const CollectiveCost flat = collective_cost(kind, Algorithm::Ring, size, 5040);
+      CHECK(hierarchical_cost(kind, size, 1, 5040).inside.sent == flat.sent);
+      CHECK(hierarchical_cost(kind, size, 1, 5040).outside.sent == 0);
+      CHECK(hierarchical_cost(kind, 1, size, 5040).outside.sent == flat.sent);
+      CHECK(hierarchical_cost(kind, 1, size, 5040).outside.steps == flat.steps);
+      CHECK(hierarchical_cost(kind, 1, size, 5040).inside.sent == 0);
+    }
+  }
+}
+
+TEST_CASE("bus factors are those of nccl-tests") {
+  for (const GoldenCase& one : golden_cases("hardware", "factor.")) {
+    CAPTURE(one.id);
+    for (const auto& item : one.expect.items()) {
+      CAPTURE(item.key());
+      std::optional<Collective> kind;
+      for (const Collective candidate : kAllCollectives) {
+        if (item.key() == collective_name(candidate)) kind = candidate;
+      }
+      if (item.key() == "p2p") kind = Collective::Send;
+      REQUIRE(kind.has_value());
+      CHECK(agrees(bus_factor(*kind, one.input.at("ranks")), item.value().get<double>(), one.tolerance));
+    }
+  }
+}
+
+TEST_CASE("a tree moves a ring's bytes in fewer steps, a summing switch fewer bytes in two") {
+  for (int num_ranks = 2; num_ranks <= 70; ++num_ranks) {
+    for (const Collective kind : {Collective::AllReduce, Collective::Broadcast, Collective::Reduce}) {
+      const CollectiveCost tree = collective_cost(kind, Algorithm::Tree, num_ranks, 1 << 20);
+      const CollectiveCost ring = collective_cost(kind, Algorithm::Ring, num_ranks, 1 << 20);
+      CHECK(tree.sent == ring.sent);
+      CHECK(tree.steps <= ring.steps);
+    }
+    if (num_ranks > 3) {
+      CHECK(collective_cost(Collective::AllReduce, Algorithm::InSwitch, num_ranks, 1 << 20).sent <
+            collective_cost(Collective::AllReduce, Algorithm::Ring, num_ranks, 1 << 20).sent);
+    }
+  }
+  CHECK(collective_cost(Collective::AllReduce, Algorithm::Tree, 8, 1).steps == 6);
+  CHECK(collective_cost(Collective::AllReduce, Algorithm::Tree, 9, 1).steps == 8);
+  CHECK(collective_cost(Collective::AllReduce, Algorithm::InSwitch, 8, 800).sent == 900);
+}
+
+TEST_CASE("a kind that an algorithm cannot do is an internal error") {
+  CHECK_THROWS_AS(collective_cost(Collective::AllGather, Algorithm::Tree, 4, 1), InternalError);
+  CHECK_THROWS_AS(collective_cost(Collective::AllGather, Algorithm::InSwitch, 4, 1), InternalError);
+  CHECK_THROWS_AS(collective_cost(Collective::AllReduce, Algorithm::Hierarchical, 4, 1), InternalError);
+  CHECK_THROWS_AS(hierarchical_cost(Collective::AllToAll, 2, 2, 1), InternalError);
+  CHECK_THROWS_AS(hierarchical_cost(Collective::AllReduce, 0, 2, 1), InternalError);
 }
 
 TEST_CASE("a cost without ranks is an internal error") {

@@ -18,6 +18,8 @@
 //   embedding     c W e                c W g                    c A                   c A
 //   attention     c (W + K) e          c (W e + W g + 2 K e)    2 c A + P e / D       3 c A + P (e + g) / D
 //   MLP           the same with K = 0                           the same
+//   DeltaNet, experts and shared experts are counted as MLPs: the state that DeltaNet's ranks hand on under weights has
+//   a fixed size, and is left out
 //   head          c W e                c (W e + W g)            c (A + L)             c A
 // The head makes its gradient while its loss is made, so both directions are one pass and have one form; with all its
 // rows in one step (layout/fold_steps.h) the weights form moves them once. An evaluation goes forward only.

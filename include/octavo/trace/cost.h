@@ -15,28 +15,59 @@
 //   recv            0                           1               1             its bytes are booked by the sender
 //   barrier         0                           1               2       a token twice round
 //
+// Three algorithms are planned with, and not run by the engine yet:
+//
+//   kind            algorithm     bytes a rank sends (mean)                     steps
+//   all_reduce      tree          2 (R-1)/R M                                   2 ceil(log2 R)
+//   broadcast       tree          (R-1)/R M                                     ceil(log2 R)
+//   reduce          tree          (R-1)/R M                                     ceil(log2 R)
+//   all_reduce      in-switch     (R+1)/R M: M for the switch to sum, then the  2
+//                                 copy of its own part
+//   over k nodes of g ranks, R = k g (hierarchical_cost):
+//   all_reduce      hierarchical  2 (g-1)/g M inside, 2 (k-1)/k M/g outside     2 (g-1) inside, 2 (k-1) outside
+//   reduce_scatter  hierarchical  (g-1)/g M inside, (k-1)/k M/g outside         g-1 inside, k-1 outside
+//   all_gather      hierarchical  (g-1)/g M inside, (k-1)/k M/g outside         g-1 inside, k-1 outside
+//
 // Direct is how ranks that share memory run it: everyone reads from everyone at once (all_reduce: each sums its own
-// part, then copies the others). Both algorithms move the same bytes; they differ in steps, that is in latency.
+// part, then copies the others). Direct and ring move the same bytes; they differ in steps, that is in latency.
 // Lent memory costs what a broadcast, or a send and its recv, would; ranks that share memory read it and copy nothing.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "octavo/base/units.h"
 #include "octavo/trace/collective.h"
 
 namespace octavo {
 
-enum class Algorithm { Direct, Ring };
+enum class Algorithm { Direct, Ring, Tree, InSwitch, Hierarchical };
+
+/// "direct", "ring", "tree", "in-switch", "hierarchical".
+std::string_view algorithm_name(Algorithm algorithm);
 
 struct CollectiveCost {
   Bytes sent;  // bytes a rank sends, mean over the ranks of the group, rounded to a whole byte
   int steps;   // messages that must follow each other
 };
 
-/// The table above; a group of one rank moves nothing, in no steps. Throws InternalError unless num_ranks >= 1 and
-/// message >= 0.
+/// The tables above; a group of one rank moves nothing, in no steps. Throws InternalError unless num_ranks >= 1 and
+/// message >= 0, and for a kind that the algorithm cannot do.
 CollectiveCost collective_cost(Collective kind, Algorithm algorithm, int num_ranks, Bytes message);
+
+/// What a rank sends inside its node and out of it.
+struct HierarchicalCost {
+  CollectiveCost inside;
+  CollectiveCost outside;
+};
+
+/// Throws InternalError as above, and for kinds other than all_reduce, reduce_scatter and all_gather.
+HierarchicalCost hierarchical_cost(Collective kind, int ranks_per_node, int num_nodes, Bytes message);
+
+/// Messages' worth that pass the busiest rank's link in one direction, as nccl-tests counts its bus bandwidth: what the
+/// first table says, but 1 for a broadcast and a reduce (every rank of the chain but its end sends the whole message),
+/// a send and a recv; 0 for a barrier and a group of one rank.
+double bus_factor(Collective kind, int num_ranks);
 
 /// Elements [begin, end) of a message.
 struct Part {
