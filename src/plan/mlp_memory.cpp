@@ -1,0 +1,50 @@
+// What a gated MLP has in memory.
+#include "plan/step_memory.h"
+
+namespace octavo {
+
+using enum MemoryPart;
+
+void StepMemory::mlp_forward(const LayerNumbers& layer) {
+  meter_.enter(PeakPlace::FfnForward);
+  const BlockPass& pass = layer.ffn_forward;
+  begin_forward(pass, false);
+  for (std::int64_t i = 0; i < pass.steps; ++i) {
+    const Bytes features = pass.tokens * pass.units_of(i) * n_.element;
+    meter_.take(Activations, 3 * features);
+    if (!n_.keeps_graph && !n_.keeps_gate_up) meter_.give(Activations, 2 * features);
+    meter_.take(Workspace, n_.activation(pass.tokens));
+    if (!n_.keeps_graph) meter_.give(Activations, features);
+    if (i > 0) meter_.give(Workspace, n_.activation(pass.tokens));
+  }
+  end_forward(pass, false);
+}
+
+void StepMemory::mlp_backward(const LayerNumbers& layer) {
+  meter_.enter(PeakPlace::FfnBackward);
+  const BlockPass& pass = layer.ffn_backward;
+  const Bytes gathered_gradient = begin_backward(pass, false);
+  for (std::int64_t i = 0; i < pass.steps; ++i) {
+    const Bytes features = pass.tokens * pass.units_of(i) * n_.element;
+    const std::int64_t elements = pass.units_of(i) * n_.model.hidden_size();
+    const bool sends = pass.folds && i + 1 < pass.steps;  // its own part comes last
+    if (!n_.keeps_graph) meter_.take(Activations, (n_.keeps_gate_up ? 1 : 3) * features);
+    if (pass.folds) begin_returns();
+    add_product(elements, sends);
+    meter_.take(Workspace, features);  // the gradient of the product
+    meter_.give(Activations, features);
+    if (sends) send(elements);
+    meter_.take(Workspace, 2 * features);  // those of gate and up
+    meter_.give(Activations, 2 * features);
+    add_product(elements, sends);
+    meter_.take(Workspace, n_.activation(pass.tokens));
+    meter_.give(Workspace, features);
+    add_product(elements, sends);
+    meter_.give(Workspace, 2 * features);
+    if (i > 0) meter_.give(Workspace, n_.activation(pass.tokens));
+    if (sends) send(2 * elements);
+  }
+  end_backward(pass, false, gathered_gradient);
+}
+
+}  // namespace octavo
