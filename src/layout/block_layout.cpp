@@ -77,6 +77,7 @@ class LayerBlocks {
     const bool mixtral = form_.experts == CheckpointForm::Experts::Mixtral;
     const std::string router = mixtral ? "block_sparse_moe.gate.weight" : "mlp.gate.weight";
     BlockLayout block = make("experts", BlockKind::Moe, spec.num_experts, 1);
+    block.units_per_token = spec.experts_per_token;
     if (form_.experts == CheckpointForm::Experts::Fused) {
       const std::string gate_up = named("mlp.experts.gate_up_proj");
       block.panels.push_back(

@@ -19,6 +19,16 @@ std::int64_t parts_here(const BlockLayout& block, const BlockShare& share) {
   return share.splits_parts ? block.parts_per_unit / share.replicas : block.parts_per_unit;
 }
 
+/// What of the `extra` elements of a panel every token is multiplied with. An embedding's rows are looked up,
+/// DeltaNet's decay is no matrix; no token is sent to experts of zeros, and copies of experts see only the tokens sent
+/// to them.
+std::int64_t extra_products(const BlockLayout& block, const PanelLayout& panel, const BlockShare& share,
+                            std::int64_t extra) {
+  if (block.kind == BlockKind::Embedding || panel.float32) return 0;
+  if (block.units_per_token == 0) return extra;
+  return (share.replicas - 1) * block.units_per_token * panel.rows_per_unit() * panel.width;
+}
+
 void add_block(MisfitPrice& price, const ParamTable& table, int block, std::int64_t degree) {
   const BlockLayout& layout = table.blocks()[block];
   const BlockShare& share = price.share;
@@ -27,7 +37,7 @@ void add_block(MisfitPrice& price, const ParamTable& table, int block, std::int6
     const PanelLayout& panel = layout.panels[i];
     const std::int64_t whole = layout.num_units * panel.rows_per_unit() * panel.width;
     const std::int64_t extra = degree * share.computed_units() * share.rows_per_unit(panel) * panel.width - whole;
-    if (layout.kind != BlockKind::Embedding) price.extra_products += extra;  // rows are looked up
+    price.extra_products += extra_products(layout, panel, share, extra);
     if (table.slabs()[table.panel_slab(block, i)].block != block) continue;  // stored by another block
     price.extra_elements += extra;
     if (share.splits_parts)

@@ -120,7 +120,8 @@ std::vector<AuditDimension> audit_dimensions(const ModelSpec& model) {
   if (mlp != nullptr) add("ffn_intermediate", mlp->num_features, CutBy::Tensor, "features of the FFN");
   if (plain != nullptr) add("ffn_intermediate", plain->num_features, CutBy::Tensor, "features of the FFN");
   if (attention != nullptr) {
-    add("query_heads", attention->num_heads, CutBy::Tensor, "query heads, and their gates");
+    add("query_heads", attention->num_heads, CutBy::Tensor,
+        attention->output_gate ? "query heads, and their gates" : "query heads");
     add("kv_heads", attention->num_kv_heads, CutBy::Tensor, "KV heads");
   } else if (latent != nullptr) {
     add("query_heads", latent->num_heads, CutBy::Tensor, "heads of latent attention");

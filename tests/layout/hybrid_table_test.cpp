@@ -6,6 +6,7 @@
 
 #include "octavo/base/error.h"
 #include "octavo/layout/initial_weights.h"
+#include "octavo/layout/misfit.h"
 #include "octavo/layout/placement.h"
 #include "octavo/spec/parameters.h"
 
@@ -136,6 +137,21 @@ TEST_CASE("the tensor axis cuts key heads, experts and the shared expert's featu
     }
   }
   CHECK(stored == num_parameters(model) + whole);
+}
+
+TEST_CASE("copies of experts cost the tokens sent to them, experts of zeros none") {
+  const ParamTable table(hybrid(experts()));
+  const auto price_of_experts = [&](const char* layout) {
+    for (const MisfitPrice& price : misfit_prices(table, parse_layout(layout))) {
+      if (price.kind == BlockKind::Moe) return price;
+    }
+    return MisfitPrice{};
+  };
+  // 4 experts over 8 ranks: each twice; a token passes 2 of them, in 2 layers.
+  CHECK(price_of_experts("tensor=8:replicate").extra_elements == 2 * 4 * 3 * kFeatures * kHidden);
+  CHECK(price_of_experts("tensor=8:replicate").extra_products == 2 * 2 * 3 * kFeatures * kHidden);
+  CHECK(price_of_experts("tensor=8:pad").extra_elements == 2 * 4 * 3 * kFeatures * kHidden);
+  CHECK(price_of_experts("tensor=8:pad").extra_products == 0);
 }
 
 TEST_CASE("value heads that share a key head can be shared out over neighbours") {

@@ -70,6 +70,7 @@ struct BlockLayout {
   std::int64_t parts_per_unit;  // equal parts of a unit: query heads of a KV head, value heads of a key head; else 1
   std::vector<PanelLayout> panels;
   std::vector<CommonLayout> commons;
+  std::int64_t units_per_token = 0;  // that a token passes, where a router chooses them; 0: all
 };
 
 /// What a kind is called: "embedding", "attention", "DeltaNet", "MLP", "experts", "shared expert", "head".

@@ -118,7 +118,9 @@ RankReport rank_report(const ModelSpec& model, const ParamTable& table, const Au
     const auto first_expert = share.units.begin;
     for (const Parameter& parameter : table.parameters()) {
       const Slab& slab = table.slabs()[parameter.slab];
-      const bool is_tied = block.kind == BlockKind::Head && parameter.slab == table.panel_slab(static_cast<int>(b), 0);
+      // A tied embedding is the head's too, where it was not listed before.
+      const bool is_tied = block.kind == BlockKind::Head && blocks.begin > 0 &&
+                           parameter.slab == table.panel_slab(static_cast<int>(b), vocabulary_panels::kRows);
       if (slab.block != b && !is_tied) continue;
       // Of experts with tensors of their own, the first that is here.
       const ParameterPiece& piece = parameter.pieces.front();
@@ -185,7 +187,9 @@ void add_problems(const ModelSpec& model, const ParamTable& table, AuditReport& 
       return std::holds_alternative<MoeSpec>(layer.ffn);
     });
     const std::int64_t experts = has_experts ? find_dimension(audit_dimensions(model), "experts").size : 0;
-    if (experts == 0 || experts % (std::int64_t{expert} * tensor) != 0) {
+    if (experts == 0) {
+      report.problems.push_back(cat("expert=", expert, ": the model has no experts"));
+    } else if (experts % (std::int64_t{expert} * tensor) != 0) {
       report.problems.push_back(cat("expert=", expert, " tensor=", tensor, ": ", experts, " experts do not divide"));
     }
   }
