@@ -55,7 +55,7 @@ class FrameworkStep {
     h_ = static_cast<double>(run.model.hidden_size);
     t_ = run.tensor;
     cut_ = run.cuts_tokens_between_blocks || rules.cuts_tokens_between_blocks ? t_ : 1;
-    tokens_ = static_cast<double>(run.micro_batch * run.sequence_length) / (run.context * run.fold);
+    tokens_ = static_cast<double>(run.micro_batch) * static_cast<double>(run.sequence_length) / run.context / run.fold;
     // A cut vocabulary is filled up to a multiple of the ranks.
     vocabulary_ = std::ceil(static_cast<double>(run.model.vocab_size) / t_) * t_;
     replicas_ = static_cast<double>(run.data) * run.context;
@@ -128,7 +128,8 @@ class FrameworkStep {
 
  private:
   static void add(MemoryEstimate& estimate, MemoryPart part, double bytes) {
-    estimate.by_part[static_cast<int>(part)] += static_cast<Bytes>(std::llround(bytes));
+    constexpr double kMost = 1e17;  // sums of parts stay far from overflow
+    estimate.by_part[static_cast<int>(part)] += static_cast<Bytes>(std::llround(std::min(bytes, kMost)));
   }
 
   void add_state(MemoryEstimate& state, double parameters, double replicas) const {

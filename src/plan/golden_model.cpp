@@ -1,5 +1,6 @@
 #include "octavo/plan/golden_model.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "octavo/base/error.h"
@@ -13,8 +14,14 @@ using nlohmann::json;
 
 std::int64_t dimension(JsonObject& entry, const std::string& key) {
   const std::int64_t value = entry.integer(key);
+  constexpr std::int64_t kMost = 1'000'000'000;
   if (value < 1) entry.fail(key, cat("is ", value, "; a dimension is at least 1"));
+  if (value > kMost) entry.fail(key, cat("is ", value, "; a dimension is at most ", kMost));
   return value;
+}
+
+std::int64_t dimension_or(JsonObject& entry, const std::string& key, std::int64_t otherwise) {
+  return entry.find_integer(key) ? dimension(entry, key) : otherwise;
 }
 
 LatentAttentionSpec latent_attention(JsonObject& entry) {
@@ -24,15 +31,15 @@ LatentAttentionSpec latent_attention(JsonObject& entry) {
   spec.kv_rank = dimension(entry, "kv_lora");
   spec.rope_dim = dimension(entry, "rope_dim");
   spec.head_dim = dimension(entry, "head_dim");
-  spec.value_dim = entry.find_integer("v_dim").value_or(spec.head_dim);
+  spec.value_dim = dimension_or(entry, "v_dim", spec.head_dim);
   return spec;
 }
 
 AttentionSpec attention(JsonObject& entry, std::int64_t hidden) {
   AttentionSpec spec;
   spec.num_heads = dimension(entry, "query_heads");
-  spec.num_kv_heads = entry.find_integer("kv_heads").value_or(spec.num_heads);
-  spec.head_dim = entry.find_integer("head_dim").value_or(hidden / spec.num_heads);
+  spec.num_kv_heads = dimension_or(entry, "kv_heads", spec.num_heads);
+  spec.head_dim = dimension_or(entry, "head_dim", std::max<std::int64_t>(1, hidden / spec.num_heads));
   return spec;
 }
 
@@ -73,6 +80,8 @@ ModelSpec golden_model(const json& value, const std::string& name) {
   model.vocab_size = dimension(entry, "vocab");
   model.tied_embeddings = entry.find_boolean("tied_embeddings").value_or(false);
   const std::int64_t num_layers = dimension(entry, "layers");
+  constexpr std::int64_t kMostLayers = 100'000;
+  if (num_layers > kMostLayers) entry.fail("layers", cat("is ", num_layers, "; use at most ", kMostLayers));
   const std::int64_t num_dense = has_experts ? entry.find_integer("dense_layers").value_or(0) : num_layers;
   const bool gated = entry.find_boolean("gated_mlp").value_or(kind != "gpt");
   for (std::int64_t i = 0; i < num_layers; ++i) {

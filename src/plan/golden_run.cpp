@@ -45,7 +45,16 @@ class Input {
     return has(key) && input_[key].is_string() ? input_[key].get<std::string>() : "";
   }
   bool flag(const char* key) const { return has(key) && input_[key].is_boolean() && input_[key].get<bool>(); }
-  int degree(const char* key) const { return static_cast<int>(std::max<std::int64_t>(1, integer(key).value_or(1))); }
+  /// A number of ranks or parts; unknown counts as 1.
+  int degree(const char* key) const {
+    return has(key) ? static_cast<int>(positive(key, "degree", std::int64_t{1} << 20)) : 1;
+  }
+  std::int64_t positive(const char* key, const char* what, std::int64_t most = std::int64_t{1} << 40) const {
+    const std::optional<std::int64_t> value = integer(key);
+    if (!value) throw Unclear{cat("configuration incomplete: the ", what, " is unknown")};
+    if (*value < 1 || *value > most) throw Unclear{cat("configuration not usable: ", key, " is ", *value)};
+    return *value;
+  }
 
   ModelSpec model() const {
     if (!has("model")) throw Unclear{"configuration incomplete: no model is named"};
@@ -126,30 +135,27 @@ class Input {
     if (run.offloads_parameters || flag("zero_plus_plus")) {
       throw Unclear{"ZeRO++ and weights kept on the host are not covered by any rule"};
     }
-    const int model_ranks = run.tensor * run.pipeline * run.context;
+    const std::int64_t model_ranks = std::int64_t{run.tensor} * run.pipeline * run.context;
     if (integer("dp") || integer("fsdp")) {
       run.data = degree(has("fsdp") ? "fsdp" : "dp");
     } else if (integer("gpus")) {
-      run.data = std::max(1, degree("gpus") / model_ranks);
+      run.data = static_cast<int>(std::max<std::int64_t>(1, degree("gpus") / model_ranks));
     } else {
       throw Unclear{"configuration incomplete: the number of GPUs is unknown"};
     }
     if (!integer("zero") && run.data * run.context > 1) {
       throw Unclear{"configuration incomplete: whether data-parallel ranks share out their state is unknown"};
     }
-    if (!integer("seq")) throw Unclear{"configuration incomplete: the sequence length is unknown"};
-    run.sequence_length = *integer("seq");
-    const auto micro_batch = integer("micro_batch") ? integer("micro_batch") : integer("local_batch");
-    if (!micro_batch) throw Unclear{"configuration incomplete: the micro-batch is unknown"};
-    run.micro_batch = *micro_batch;
+    run.sequence_length = positive("seq", "sequence length");
+    run.micro_batch = positive(has("micro_batch") ? "micro_batch" : "local_batch", "micro-batch");
     // In words where several give the same peak: then there are enough for the pipeline.
-    run.micro_batches = has("micro_batches") && integer("micro_batches") ? *integer("micro_batches") : run.pipeline;
+    run.micro_batches = integer("micro_batches") ? positive("micro_batches", "number of micro-batches") : run.pipeline;
   }
 
   /// One step of long-sequence training on a node, each technique on top of the ones before.
   void cut_by_technique(FrameworkRun& run) const {
     const std::string technique = text("technique");
-    if (!integer("gpus")) throw Unclear{"configuration incomplete: the number of GPUs is unknown"};
+    positive("gpus", "number of GPUs");
     const auto says = [&](const char* word) { return technique.find(word) != std::string::npos; };
     const bool all = says("all parts"), offloads = all || says("offload"), tiles = all || says("tiled MLP");
     run.zero = static_cast<int>(integer("zero").value_or(0));
@@ -164,12 +170,11 @@ class Input {
       run.context = degree("gpus");
       run.data = 1;
     }
-    run.sequence_length = integer("seq").value_or(0);
+    if (has("seq")) run.sequence_length = positive("seq", "sequence length");
   }
 
   void cut_by_strategy(FrameworkRun& run) const {
-    if (!integer("tokens")) throw Unclear{"configuration incomplete: the number of tokens is unknown"};
-    run.sequence_length = *integer("tokens");
+    run.sequence_length = positive("tokens", "number of tokens");
     run.recompute = RunRecompute::Full;
     const int ranks = degree("D");
     const std::string strategy = text("strategy");

@@ -1,6 +1,7 @@
 #include "octavo/plan/memory_validation.h"
 
 #include <cctype>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "octavo/base/error.h"
@@ -162,8 +163,12 @@ class Case {
     const auto add = [&](const char* key, double value, const char* formula) {
       if (!expect().contains(key) || !expect()[key].is_number()) return;
       rows.push_back(row(key));
-      rows.back().predicted = value;
       rows.back().why = formula;
+      if (std::isfinite(value) && value > 0) {
+        rows.back().predicted = value;
+      } else {
+        rows.back().why = cat("configuration incomplete: ", formula, " needs a number that is unknown");
+      }
     };
     const json& in = input();
     add("one_copy_fp32_gib", number(in, "seq") * number(in, "vocab") * number(in, "bytes") / kGiB, "s V bytes");

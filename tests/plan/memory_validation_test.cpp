@@ -145,6 +145,31 @@ TEST_CASE("recompute, ZeRO and sequence parallelism each lower a peak") {
   CHECK(peak("layers", 16) < plain);
 }
 
+TEST_CASE("whatever stands in a case, it has a row with a finite figure or a reason") {
+  const json file = golden();
+  const std::vector<json> values = {
+      nullptr, 0, -3, 1, 7, 1'000'000'000'000'000, 1e300, "text", true, json::array(), json::object()};
+  std::set<std::string> seen;
+  for (const json& each : file["cases"]) {
+    if (!seen.insert(each["group"].get<std::string>() + each.value("kind", "")).second) continue;
+    for (const auto& [key, ignored] : each["input"].items()) {
+      for (const json& value : values) {
+        json changed = {{"models", file["models"]}, {"cases", json::array({each})}};
+        changed["cases"][0]["input"][key] = value;
+        CAPTURE(key);
+        CAPTURE(value.dump());
+        std::vector<ValidationRow> rows;
+        CHECK_NOTHROW(rows = validate_memory(changed));
+        CHECK(!rows.empty());
+        for (const ValidationRow& row : rows) {
+          CHECK(!row.why.empty());
+          if (row.is_used()) CHECK((std::isfinite(*row.predicted) && *row.predicted >= 0));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("a file of another form is refused") {
   CHECK_THROWS_AS(validate_memory(json::array()), UsageError);
   CHECK_THROWS_AS(validate_memory(json{{"cases", {{{"id", 3}}}}}), UsageError);
