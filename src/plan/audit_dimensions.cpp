@@ -130,7 +130,7 @@ std::vector<AuditDimension> audit_dimensions(const ModelSpec& model) {
     add("gdn_v_heads", delta_net->num_value_heads, CutBy::Tensor, "value heads of DeltaNet");
   }
   if (moe != nullptr) {
-    add("experts", moe->num_experts, CutBy::Tensor, "experts");
+    add("experts", moe->num_experts, CutBy::Experts, "experts");
     if (moe->shared_features > 0) {
       add("shared_expert_intermediate", moe->shared_features, CutBy::Tensor, "features of the shared expert");
     }
@@ -174,7 +174,9 @@ const AuditDimension& find_dimension(const std::vector<AuditDimension>& dimensio
 
 TensorFit tensor_fit(const ModelSpec& model, std::int64_t degree) {
   std::vector<AuditDimension> dimensions = audit_dimensions(model);
-  std::erase_if(dimensions, [](const AuditDimension& dimension) { return dimension.cut_by != CutBy::Tensor; });
+  std::erase_if(dimensions, [](const AuditDimension& dimension) {
+    return dimension.cut_by != CutBy::Tensor && dimension.cut_by != CutBy::Experts;
+  });
   return fit(model, degree, dimensions);
 }
 

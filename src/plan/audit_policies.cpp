@@ -46,6 +46,7 @@ FoldInstead fold_instead(const ModelSpec& model, const ParamTable& table, const 
     axes.push_back(axis.axis == Axis::Tensor ? AxisSize{Axis::Fold, axis.size * layout.mesh.size(Axis::Fold)} : axis);
   }
   result.layout.mesh = DeviceMesh(axes);
+  result.layout.misfit = Misfit::Refuse;
   const int degree = result.layout.mesh.size(Axis::Fold);
   result.elements = stored_elements(table, result.layout, 0, model);
   const Placement placement = place(table, result.layout, 0);
@@ -55,7 +56,8 @@ FoldInstead fold_instead(const ModelSpec& model, const ParamTable& table, const 
   const auto of = [](const FoldBytes::Pass& pass, FoldForm form) {
     return form == FoldForm::Weights ? pass.weights : pass.activations;
   };
-  for (int block = 0; block < static_cast<int>(forms.size()); ++block) {
+  const Interval blocks = blocks_of_stage(model, table, layout, 0);
+  for (auto block = static_cast<int>(blocks.begin); block < blocks.end; ++block) {
     const FoldBytes bytes = fold_bytes(table, result.layout, placement.shares, block, work);
     result.sent += of(bytes.forward, forms[block].forward) + of(bytes.backward, forms[block].backward);
   }

@@ -140,20 +140,28 @@ json rank_parameters(const Audit& audit, const json& input, const json&) {
           {"sum_over_ranks_minus_model", sum - num_parameters(audit.model)}};
 }
 
+/// Weights of K and V: of one layer whole, and as the first rank of a group stores them under replicate.
+struct KvWeights {
+  KvWeights(const Audit& audit, std::int64_t degree) {
+    const Placement placement = place(audit.table, audit.tensor(degree), 0);
+    for (const char* name : {"k_proj.weight", "v_proj.weight"}) {
+      const Parameter& parameter = audit.parameter(name);
+      whole += parameter.elements();
+      here += slice_of(audit.table, placement, parameter).elements();
+    }
+    extra = here - whole / degree;
+  }
+  std::int64_t whole = 0, here = 0, extra = 0;
+};
+
 json kv_copies(const Audit& audit, const json& input, const json&) {
   REQUIRE(input["policy"] == "replicate_kv_weights");
   const std::int64_t degree = input["tp"], layers = input["attention_layers"];
-  const std::optional<MisfitPrice> price = audit.kv_price(degree);
-  const std::int64_t extra_total = price ? price->extra_elements / price->num_blocks * layers : 0;
-  const std::int64_t extra = extra_total / degree;
-  const std::int64_t whole =
-      layers * (audit.parameter("k_proj.weight").elements() + audit.parameter("v_proj.weight").elements());
-  const Placement placement = place(audit.table, audit.tensor(degree), 0);
-  const std::int64_t here = layers * (slice_of(audit.table, placement, audit.parameter("k_proj.weight")).elements() +
-                                      slice_of(audit.table, placement, audit.parameter("v_proj.weight")).elements());
-  return {{"kv_weight_elements_whole", whole},
-          {"kv_weight_elements_per_rank", here},
-          {"ideal_per_rank", here - extra},
+  const KvWeights weights(audit, degree);
+  const std::int64_t extra = layers * weights.extra, extra_total = extra * degree;
+  return {{"kv_weight_elements_whole", layers * weights.whole},
+          {"kv_weight_elements_per_rank", layers * weights.here},
+          {"ideal_per_rank", layers * weights.whole / degree},
           {"extra_elements_per_rank", extra},
           {"extra_elements_total", extra_total},
           {"extra_weight_bytes_per_rank", 2 * extra},
@@ -169,9 +177,8 @@ json kv_copies(const Audit& audit, const json& input, const json&) {
 
 json kv_copy_flops(const Audit& audit, const json& input, const json&) {
   const std::int64_t degree = input["tp"];
-  const std::optional<MisfitPrice> price = audit.kv_price(degree);
-  const std::int64_t total = price ? 2 * price->extra_products : 0;
-  return {{"extra_forward_flop_per_token_per_rank", total / degree},
+  const std::int64_t each = 2 * audit.num_attention() * KvWeights(audit, degree).extra, total = each * degree;
+  return {{"extra_forward_flop_per_token_per_rank", each},
           {"extra_forward_flop_per_token_total", total},
           {"share_of_linear_forward_flop",
            static_cast<double>(total) / static_cast<double>(2 * matmul_parameters(audit.model))}};
@@ -216,8 +223,7 @@ json compare_policies(const Audit& audit, const json& input, const json& expect)
   const std::int64_t world = input["tp_world"];
   const Bytes state = input["state_bytes_per_param"];
   const std::int64_t replicated = stored_elements(audit.table, audit.tensor(world), 0, audit.model);
-  const std::optional<MisfitPrice> price = audit.kv_price(world);
-  const std::int64_t extra = price ? price->extra_elements / world : 0;
+  const std::int64_t extra = audit.num_attention() * KvWeights(audit, world).extra;
   json result = {{"replicate_params_per_rank", replicated}, {"replicate_extra_bytes_per_rank", extra * state}};
   result[cat("tp", world, "_ideal_params_per_rank_without_kv_copy")] = replicated - extra;
   for (const auto& item : expect.items()) {  // "tp4_params_per_rank"

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 #include "octavo/base/error.h"
@@ -45,14 +44,6 @@ struct Audit {
       if (each.name.ends_with(ending)) return each;
     }
     throw InternalError("no parameter " + ending);
-  }
-
-  /// The price of the attention blocks alone, per layer where `per_layer`.
-  std::optional<MisfitPrice> kv_price(std::int64_t degree) const {
-    for (const MisfitPrice& price : misfit_prices(table, tensor(degree))) {
-      if (price.kind == BlockKind::Attention) return price;
-    }
-    return std::nullopt;
   }
 
   ModelSpec model;

@@ -99,6 +99,27 @@ TEST_CASE("caches of all ranks are the model's where the degree fits, more where
   CHECK(cache_elements(table, parse_layout("pipeline=2"), 0, model) * 2 == whole);
 }
 
+TEST_CASE("where query heads are shared out, the price of copies is that of K and V weights alone") {
+  const ModelSpec model = published("qwen3.5-27b");
+  const ParamTable table(model);
+  const Layout layout = parse_layout("tensor=8:replicate");
+  const std::vector<MisfitPolicy> policies = misfit_policies(table, parse_layout("tensor=8"), ElementType::BFloat16);
+  REQUIRE(policies.size() == 2);
+  REQUIRE(policies[0].misfit == Misfit::Replicate);
+  REQUIRE(policies[0].prices.size() == 1);
+  const Placement placement = place(table, layout, 3);
+  std::int64_t extra = 0;
+  for (const Parameter& parameter : table.parameters()) {
+    if (!parameter.name.ends_with("k_proj.weight") && !parameter.name.ends_with("v_proj.weight")) continue;
+    extra += slice_of(table, placement, parameter).elements() - parameter.elements() / 8;
+  }
+  CHECK(policies[0].extra_elements == 8 * extra);
+  CHECK(policies[0].bytes[0].weights == 2.0 * extra);
+  CHECK(policies[0].prices[0].extra_products == 8 * extra);
+  CHECK(policies[1].extra_elements > policies[0].extra_elements);  // zeros for query heads too
+  CHECK(misfit_policies(table, parse_layout("tensor=4"), ElementType::BFloat16).empty());
+}
+
 TEST_CASE("factors multiply to their number, and divisors divide it") {
   for (const std::int64_t number : {1, 2, 97, 128, 248320, 17408, 485, 999983}) {
     std::int64_t product = 1;

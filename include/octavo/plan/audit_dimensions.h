@@ -43,7 +43,8 @@ Padding padding(std::int64_t size, std::int64_t degree);
 enum class CutBy {
   Tensor,    // in whole pieces over the tensor axis: units, or parts of units
   Pipeline,  // over the pipeline axis: layers or groups of them
-  Expert,    // over the expert axis
+  Experts,   // over the expert and the tensor axis together
+  Tokens,    // over the sequence and the fold axis together; any degree, by filling up
   Nothing,   // follows from another dimension, or stays whole
 };
 

@@ -10,7 +10,8 @@
 
 namespace octavo {
 
-/// One way to run the layout's tensor degree, and its price; `misfit` is Replicate or Pad.
+/// One way to run the layout's tensor degree, and its price for all layers; `misfit` is Replicate or Pad. A pipeline
+/// rank pays for the layers of its stage alone.
 struct MisfitPolicy {
   Misfit misfit;
   std::vector<MisfitPrice> prices;  // one per kind of block that does not divide
@@ -30,7 +31,8 @@ struct GatherPrice {
 };
 GatherPrice gather_price(const ModelSpec& model, std::int64_t degree, std::int64_t tokens, Bytes element_bytes);
 
-/// The fold axis of the same degree in the tensor axis's place: it stores 1/D of everything, whatever D.
+/// The fold axis of the same degree in the tensor axis's place: it stores 1/D of everything, whatever D. Of a pipeline,
+/// the first stage.
 struct FoldInstead {
   Layout layout;
   std::int64_t elements;  // stored by a rank
