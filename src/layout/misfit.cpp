@@ -14,6 +14,11 @@ std::int64_t shared_rows(const PanelLayout& panel) {
   return rows;
 }
 
+/// Parts of a unit that are computed here.
+std::int64_t parts_here(const BlockLayout& block, const BlockShare& share) {
+  return share.splits_parts ? block.parts_per_unit / share.replicas : block.parts_per_unit;
+}
+
 void add_block(MisfitPrice& price, const ParamTable& table, int block, std::int64_t degree) {
   const BlockLayout& layout = table.blocks()[block];
   const BlockShare& share = price.share;
@@ -28,11 +33,12 @@ void add_block(MisfitPrice& price, const ParamTable& table, int block, std::int6
     if (share.splits_parts)
       price.summed_elements += layout.num_units * share.replicas * shared_rows(panel) * panel.width;
   }
-  if (layout.kind != BlockKind::Attention) return;
-  const std::int64_t parts = share.splits_parts ? layout.parts_per_unit / share.replicas : layout.parts_per_unit;
-  price.extra_heads += degree * share.computed_units() * parts - layout.num_units * layout.parts_per_unit;
-  price.extra_cache +=
-      (degree * share.computed_units() - layout.num_units) * shared_rows(layout.panels[attention_panels::kQkv]);
+  if (layout.kind != BlockKind::Attention && layout.kind != BlockKind::DeltaNet) return;
+  const BlockShare whole{.units = {0, layout.num_units}};
+  price.extra_heads +=
+      degree * share.computed_units() * parts_here(layout, share) - layout.num_units * layout.parts_per_unit;
+  price.extra_cache += degree * cached_per_token(layout, share) - cached_per_token(layout, whole);
+  price.extra_state += degree * recurrent_state(layout, share) - recurrent_state(layout, whole);
 }
 
 std::string what_happens(const MisfitPrice& price, int degree) {
@@ -43,10 +49,24 @@ std::string what_happens(const MisfitPrice& price, int degree) {
     return cat(head, " are padded to ", degree * share.computed_units(), " with zeros");
   }
   return cat(head, " run at degree ", degree / share.replicas, ": ", share.replicas, " ranks hold the same, ",
-             share.splits_parts ? "and share out the query heads" : "and compute the same");
+             share.splits_parts ? cat("and share out the ", part_name(price.kind)) : "and compute the same");
 }
 
 }  // namespace
+
+std::int64_t cached_per_token(const BlockLayout& block, const BlockShare& share) {
+  if (block.kind != BlockKind::Attention) return 0;
+  return share.computed_units() * shared_rows(block.panels[attention_panels::kQkv]);
+}
+
+std::int64_t recurrent_state(const BlockLayout& block, const BlockShare& share) {
+  if (block.kind != BlockKind::DeltaNet) return 0;
+  // The first section of a key head's rows is its query, the third the values of its value heads.
+  const std::vector<PanelSection>& sections = block.panels[delta_net_panels::kIn].sections;
+  const std::int64_t key_dim = sections[0].rows_per_unit;
+  const std::int64_t value_dim = sections[2].rows_per_unit / block.parts_per_unit;
+  return share.computed_units() * parts_here(block, share) * key_dim * value_dim;
+}
 
 std::vector<MisfitPrice> misfit_prices(const ParamTable& table, const Layout& layout) {
   const int degree = layout.mesh.size(Axis::Tensor);
@@ -71,16 +91,18 @@ std::vector<MisfitPrice> misfit_prices(const ParamTable& table, const Layout& la
 
 MisfitBytes misfit_bytes(const MisfitPrice& price, const Layout& layout, ElementType compute) {
   const double ranks = layout.mesh.size(Axis::Tensor), data = layout.mesh.size(Axis::Data);
-  const double optimizing = layout.zero == ZeroStage::Optimizer ? data : 1;
+  const double optimizing = layout.zero == ZeroStage::None ? 1 : data;
+  const double holding = layout.zero == ZeroStage::Weights ? data : 1;
   const double elements = static_cast<double>(price.extra_elements) / ranks;
   const auto sum_bytes = static_cast<double>(element_bytes(sum_type(compute)));
   const double replicas = price.share.replicas;
-  return {.weights = elements * static_cast<double>(element_bytes(compute)),
-          .gradients = elements * sum_bytes,
+  return {.weights = elements * static_cast<double>(element_bytes(compute)) / holding,
+          .gradients = elements * sum_bytes / holding,
           .optimizer = elements * sum_bytes * num_optimizer_tensors(compute) / optimizing,
           .wire = 2 * (replicas - 1) / replicas * static_cast<double>(price.summed_elements) / ranks * sum_bytes /
                   optimizing,
           .kv_cache = static_cast<double>(price.extra_cache * element_bytes(compute)) / ranks,
+          .recurrent = static_cast<double>(price.extra_state * element_bytes(sum_type(compute))) / ranks,
           .matmul = 2 * static_cast<double>(price.extra_products) / ranks};
 }
 
@@ -91,7 +113,10 @@ std::string misfit_text(const MisfitPrice& price, const Layout& layout, ElementT
                          " weights, +", size(bytes.gradients), " gradients, +", size(bytes.optimizer), " optimizer");
   if (price.summed_elements > 0) text += cat(", +", size(bytes.wire), " sent per step");
   if (price.extra_cache > 0) text += cat(", +", size(bytes.kv_cache), " KV cache per token of context");
-  if (price.extra_heads > 0) text += cat(", ", price.extra_heads, " more query heads attend in all");
+  if (price.extra_state > 0) text += cat(", +", size(bytes.recurrent), " recurrent state per sequence");
+  if (price.extra_heads > 0) {
+    text += cat(", ", price.extra_heads, " more ", part_name(price.kind), " compute in all");
+  }
   if (price.extra_products > 0) {
     text += cat(", ", with_commas(static_cast<std::int64_t>(bytes.matmul)), " FLOPs wasted per token in forward");
   }

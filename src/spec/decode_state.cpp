@@ -31,6 +31,10 @@ Bytes recurrent_state_bytes(const ModelSpec& model) {
   return bytes;
 }
 
+Bytes affine_summary_bytes(const DeltaNetSpec& spec) {
+  return spec.num_value_heads * spec.key_dim * (spec.key_dim + spec.value_dim) * kFloatBytes;
+}
+
 Bytes conv_state_bytes(const DeltaNetSpec& spec, Bytes element_bytes) {
   return (spec.conv_width - 1) * spec.conv_channels() * element_bytes;
 }

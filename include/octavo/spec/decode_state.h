@@ -14,7 +14,12 @@ Bytes kv_cache_bytes_per_token(const ModelSpec& model, Bytes element_bytes);
 Bytes recurrent_state_bytes(const ModelSpec& model);
 Bytes recurrent_state_bytes(const DeltaNetSpec& spec);
 
-/// The last conv_width - 1 rows of a DeltaNet layer's convolution input.
+/// What a span of tokens does to the states of a DeltaNet layer, as ranks that cut the sequence exchange it: per value
+/// head [K, V + K] in float32, whatever the span's length (models.md 9).
+Bytes affine_summary_bytes(const DeltaNetSpec& spec);
+
+/// The last conv_width - 1 rows of a DeltaNet layer's convolution input: what decoding keeps, and what a rank hands on
+/// to the one that has the next tokens.
 Bytes conv_state_bytes(const DeltaNetSpec& spec, Bytes element_bytes);
 
 }  // namespace octavo

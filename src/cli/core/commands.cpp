@@ -2,6 +2,8 @@
 
 namespace octavo::cli {
 
-void add_core_commands(CLI::App&, Runner&) {}
+void add_core_commands(CLI::App& program, Runner& run) {
+  add_audit_command(program, run);
+}
 
 }  // namespace octavo::cli

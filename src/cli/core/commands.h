@@ -8,4 +8,6 @@ namespace octavo::cli {
 /// All of the below.
 void add_core_commands(CLI::App& program, Runner& run);
 
+void add_audit_command(CLI::App& program, Runner& run);  // audit_command.cpp
+
 }  // namespace octavo::cli

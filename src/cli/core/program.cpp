@@ -4,6 +4,7 @@
 
 #include "cli/core/command.h"
 #include "octavo/base/error.h"
+#include "octavo/base/text.h"
 
 namespace octavo::cli {
 namespace {
@@ -19,6 +20,23 @@ int fail(ExitCode code, const std::string& message) {
 /// CLI11 explains in several lines, libtorch in many; the first says it.
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
+}
+
+/// "; did you mean --strict?" for the first argument that is no option of the command, if one is close.
+std::string nearest_option(const CLI::App& program, const std::vector<std::string>& arguments) {
+  const std::vector<const CLI::App*> chosen =
+      program.get_subcommands([](const CLI::App* command) { return command->parsed(); });
+  std::vector<std::string> names;
+  for (const CLI::Option* option : (chosen.empty() ? &program : chosen.front())->get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (const std::string& argument : arguments) {
+    const std::string name = argument.substr(0, argument.find('='));
+    if (!name.starts_with("--") || std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string close = nearest(name, names);
+    return close.empty() ? "" : cat("; did you mean ", close, "?");
+  }
+  return "";
 }
 
 int parse_and_run(CLI::App& program, const std::function<void(CLI::App&, Runner&)>& add_commands,
@@ -40,6 +58,9 @@ int parse_and_run(CLI::App& program, const std::function<void(CLI::App&, Runner&
   } catch (const CLI::CallForVersion& version) {
     std::cout << version.what() << "\n";
     return kFine;
+  } catch (const CLI::ExtrasError& error) {
+    return fail(kUsage,
+                cat("[cli] ", first_line(error.what()), nearest_option(program, arguments), " (see octavo --help)"));
   } catch (const CLI::ParseError& error) {
     return fail(kUsage, "[cli] " + first_line(error.what()) + " (see octavo --help)");
   }
