@@ -27,11 +27,13 @@ StepMemory::Heads StepMemory::heads(const LayerSizes& sizes, const LayerNumbers&
   const std::int64_t hidden = n_.model.hidden_size();
   heads.kv_heads = pass.units_of(step);
   heads.tokens = pass.tokens;
-  heads.exchanges = pass.folds || (cuts && !ulysses);
+  heads.exchanges = sizes.softmax && (pass.folds || (cuts && !ulysses));
   heads.keeps_graph = keeps_graph;
   heads.query = pass.tokens * heads.kv_heads * layer.query_rows * n_.element;
   heads.key = pass.tokens * heads.kv_heads * layer.key_rows * n_.element;
   heads.statistics = pass.tokens * heads.kv_heads * (layer.query_rows / sizes.head_dim) * n_.statistic;
+  heads.product = pass.tokens * heads.kv_heads * layer.panel_rows * n_.element;
+  heads.extra = sizes.extra_queries * heads.query + sizes.extra_keys * heads.key;
   const std::int64_t keys = ring || !heads.exchanges ? pass.tokens : n_.positions;
   if (heads.exchanges) {
     const Bytes keys_values = 2 * keys * heads.kv_heads * layer.key_rows * n_.element;
@@ -40,9 +42,10 @@ StepMemory::Heads StepMemory::heads(const LayerSizes& sizes, const LayerNumbers&
     heads.gradients = ring ? 2 * keys_values / n_.element * n_.sum : keys_values;
     heads.returning = keys_values;
   }
-  if (ulysses) heads.swapped = 2 * (heads.query + heads.key);
+  if (ulysses && sizes.softmax) heads.swapped = 2 * (heads.query + heads.key);
   heads.query_elements = heads.kv_heads * layer.query_rows * hidden;
-  heads.elements = heads.kv_heads * (layer.query_rows + 2 * layer.key_rows) * hidden;
+  heads.elements = heads.kv_heads * layer.panel_rows * hidden;
+  if (!sizes.softmax) return heads;
   const Bytes o = n_.operand, s = n_.statistic, width = sizes.head_dim, block = kKeyBlock * kQueryBlock;
   const Bytes narrow_block = n_.narrow ? block * o : 0;
   heads.forward_scratch =
@@ -53,12 +56,12 @@ StepMemory::Heads StepMemory::heads(const LayerSizes& sizes, const LayerNumbers&
 }
 
 void StepMemory::project(const LayerSizes& sizes, const Heads& heads, bool again) {
-  if (!(again && n_.keeps_projection)) meter_.take(Workspace, heads.projection());
+  if (!(again && n_.keeps_projection)) meter_.take(Workspace, heads.product);
   const Bytes norms = sizes.qk_norm ? heads.statistics + heads.tokens * heads.kv_heads * n_.statistic : 0;
   if (sizes.qk_norm) meter_.take(Workspace, heads.query + heads.key + norms);
-  meter_.take(Activations, heads.projection());
+  meter_.take(Activations, heads.projection() + heads.extra);
   if (sizes.qk_norm) meter_.give(Workspace, heads.query + heads.key + (heads.keeps_graph ? 0 : norms));
-  if (!(heads.keeps_graph && sizes.qk_norm) && !n_.keeps_projection) meter_.give(Workspace, heads.projection());
+  if (!(heads.keeps_graph && sizes.qk_norm) && !n_.keeps_projection) meter_.give(Workspace, heads.product);
   meter_.take(Workspace, heads.arriving);
 }
 
@@ -76,7 +79,7 @@ void StepMemory::mix(const Heads& heads, bool again) {
   if (drops) meter_.give(Activations, heads.statistics);
   meter_.take(Workspace, n_.activation(heads.tokens));
   if (drops) meter_.give(Activations, heads.query);
-  if (!heads.keeps_graph) meter_.give(Activations, heads.projection());
+  if (!heads.keeps_graph) meter_.give(Activations, heads.projection() + heads.extra);
   meter_.give(Workspace, heads.gathered);
 }
 
@@ -103,14 +106,15 @@ void StepMemory::backward_mix(const Heads& heads, bool gathers, bool sends) {
 void StepMemory::backward_project(const LayerSizes& sizes, const Heads& heads, bool first, bool sends) {
   meter_.give(Workspace, heads.returning);
   if (!heads.exchanges) meter_.give(Activations, 2 * heads.key);
-  meter_.take(Workspace, heads.projection());
+  meter_.take(Workspace, heads.product);
   if (sizes.qk_norm) {
     meter_.touch(Workspace, 2 * (heads.query + heads.key));
-    meter_.give(Workspace, heads.projection() + heads.statistics + heads.tokens * heads.kv_heads * n_.statistic);
+    meter_.give(Workspace, heads.product + heads.statistics + heads.tokens * heads.kv_heads * n_.statistic);
   }
   add_product(heads.elements, sends);
   meter_.take(Workspace, n_.activation(heads.tokens));
-  meter_.give(Workspace, 2 * heads.projection());
+  meter_.give(Workspace, heads.projection() + heads.product);
+  meter_.give(Activations, heads.extra);
   if (!first) meter_.give(Workspace, n_.activation(heads.tokens));
   if (sends) send(heads.elements);
 }
@@ -119,7 +123,7 @@ void StepMemory::attention_forward(const LayerSizes& sizes, const LayerNumbers& 
   meter_.enter(PeakPlace::MixerForward);
   const BlockPass& pass = layer.mixer_forward;
   const auto step = [&](std::int64_t i) { return heads(sizes, layer, pass, i, n_.keeps_graph); };
-  const Bytes foreign = foreign_rows(pass, 2 * (layer.query_rows + layer.key_rows) * n_.model.hidden_size(), false);
+  const Bytes foreign = foreign_rows(pass, (layer.panel_rows + layer.query_rows) * n_.model.hidden_size(), false);
   meter_.take(Communication, foreign);
   begin_forward(pass, true);
   const Heads first = step(0);
@@ -144,7 +148,7 @@ void StepMemory::attention_backward(const LayerSizes& sizes, const LayerNumbers&
     const bool owns = pass.owns_steps && (owns_first ? i < own_steps : i >= pass.steps - own_steps);
     return pass.folds && !owns;
   };
-  const Bytes foreign = foreign_rows(pass, 2 * (layer.query_rows + layer.key_rows) * n_.model.hidden_size(), true);
+  const Bytes foreign = foreign_rows(pass, (layer.panel_rows + layer.query_rows) * n_.model.hidden_size(), true);
   meter_.take(Communication, foreign);
   const Bytes gathered_gradient = begin_backward(pass, true);
   std::int64_t num_ended = 0;
@@ -159,7 +163,7 @@ void StepMemory::attention_backward(const LayerSizes& sizes, const LayerNumbers&
     if (!recomputes) return;
     const Heads current = step(i);
     mix(current, true);
-    if (n_.keeps_projection && !sizes.qk_norm) meter_.give(Workspace, current.projection());
+    if (n_.keeps_projection && !sizes.qk_norm) meter_.give(Workspace, current.product);
   };
   const auto end = [&] {
     backward_project(sizes, step(num_ended), num_ended == 0, sends(num_ended));

@@ -11,10 +11,60 @@
 namespace octavo {
 namespace {
 
+[[noreturn]] void refuse(const char* what) {
+  throw UsageError(cat("[plan] ", what, ": octavo has no such block, so there is no peak of its own to foresee"));
+}
+
+void add_mixer(LayerSizes& sizes, const AttentionSpec& spec) {
+  sizes.num_units = spec.num_kv_heads;
+  sizes.group = spec.num_heads / spec.num_kv_heads;
+  sizes.head_dim = sizes.key_rows = spec.head_dim;
+  sizes.query_rows = sizes.group * spec.head_dim;
+  sizes.qk_norm = spec.qk_norm;
+  if (!spec.output_gate) return;
+  sizes.query_panels = 2;
+  sizes.extra_queries = 2;
+}
+
+void add_mixer(LayerSizes& sizes, const DeltaNetSpec& spec) {
+  constexpr std::int64_t kChunk = 64;  // tokens, of the chunkwise form
+  sizes.num_units = spec.num_key_heads;
+  sizes.group = spec.num_value_heads / spec.num_key_heads;
+  sizes.head_dim = spec.value_dim;
+  sizes.key_rows = spec.key_dim;
+  sizes.query_rows = sizes.group * spec.value_dim;
+  sizes.query_panels = 2;
+  // Values before the convolution, gate and gated output; a float32 state [K, V] per chunk, as two rows of 16 bits.
+  sizes.extra_queries = 3 + 2 * ((spec.key_dim + kChunk - 1) / kChunk);
+  sizes.extra_keys = 2;
+  sizes.softmax = false;
+}
+
+void add_mixer(LayerSizes&, const LatentAttentionSpec&) {
+  refuse("latent attention");
+}
+
+void add_ffn(LayerSizes& sizes, const GatedMlpSpec& spec) {
+  sizes.num_features = spec.num_features;
+}
+
+void add_ffn(LayerSizes&, const PlainMlpSpec&) {
+  refuse("an MLP without gate");
+}
+
+void add_ffn(LayerSizes& sizes, const MoeSpec& spec) {
+  sizes.num_experts = spec.num_experts;
+  sizes.experts_per_token = spec.experts_per_token;
+  sizes.expert_features = spec.num_features;
+  sizes.shared_features = spec.shared_features;
+  sizes.num_features = spec.experts_per_token * spec.num_features + spec.shared_features;
+}
+
 LayerSizes sizes_of(const LayerSpec& layer) {
-  const auto& attention = std::get<AttentionSpec>(layer.mixer);
-  return {attention.num_heads, attention.num_kv_heads, attention.head_dim,
-          std::get<GatedMlpSpec>(layer.ffn).num_features, attention.qk_norm};
+  LayerSizes sizes{};
+  std::visit([&](const auto& spec) { add_mixer(sizes, spec); }, layer.mixer);
+  std::visit([&](const auto& spec) { add_ffn(sizes, spec); }, layer.ffn);
+  return sizes;
 }
 
 }  // namespace

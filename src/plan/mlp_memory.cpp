@@ -5,10 +5,20 @@ namespace octavo {
 
 using enum MemoryPart;
 
-void StepMemory::mlp_forward(const LayerNumbers& layer) {
+Bytes StepMemory::dispatched(const LayerSizes& sizes, const BlockPass& pass) const {
+  if (sizes.num_experts == 0) return 0;
+  return sizes.experts_per_token * n_.activation(pass.tokens) / n_.tensor +
+         pass.tokens * sizes.num_experts * n_.statistic;
+}
+
+void StepMemory::mlp_forward(const LayerSizes& sizes, const LayerNumbers& layer) {
   meter_.enter(PeakPlace::FfnForward);
   const BlockPass& pass = layer.ffn_forward;
   begin_forward(pass, false);
+  const Bytes rows = dispatched(sizes, pass);
+  if (n_.expert > 1) meter_.touch(Communication, 2 * rows);  // sent and received
+  meter_.take(Activations, rows);
+  meter_.touch(Workspace, rows);  // the experts' outputs, before they are summed per token
   for (std::int64_t i = 0; i < pass.steps; ++i) {
     const Bytes features = pass.tokens * pass.units_of(i) * n_.element;
     meter_.take(Activations, 3 * features);
@@ -17,16 +27,23 @@ void StepMemory::mlp_forward(const LayerNumbers& layer) {
     if (!n_.keeps_graph) meter_.give(Activations, features);
     if (i > 0) meter_.give(Workspace, n_.activation(pass.tokens));
   }
+  if (!n_.keeps_graph) meter_.give(Activations, rows);
   end_forward(pass, false);
 }
 
-void StepMemory::mlp_backward(const LayerNumbers& layer) {
+void StepMemory::mlp_backward(const LayerSizes& sizes, const LayerNumbers& layer) {
   meter_.enter(PeakPlace::FfnBackward);
   const BlockPass& pass = layer.ffn_backward;
   const Bytes gathered_gradient = begin_backward(pass, false);
+  const Bytes rows = dispatched(sizes, pass);
+  if (!n_.keeps_graph) meter_.take(Activations, rows);
+  if (n_.expert > 1) meter_.touch(Communication, 2 * rows);
+  meter_.take(Workspace, rows);  // their gradients
   for (std::int64_t i = 0; i < pass.steps; ++i) {
     const Bytes features = pass.tokens * pass.units_of(i) * n_.element;
-    const std::int64_t elements = pass.units_of(i) * n_.model.hidden_size();
+    // Of experts one matrix at a time, but those that travel go by all of a step's.
+    const std::int64_t of_experts = pass.folds ? layer.expert_elements / 3 : layer.expert_step;
+    const std::int64_t elements = layer.expert_step > 0 ? of_experts : pass.units_of(i) * n_.model.hidden_size();
     const bool sends = pass.folds && i + 1 < pass.steps;  // its own part comes last
     if (!n_.keeps_graph) meter_.take(Activations, (n_.keeps_gate_up ? 1 : 3) * features);
     if (pass.folds) begin_returns();
@@ -44,6 +61,8 @@ void StepMemory::mlp_backward(const LayerNumbers& layer) {
     if (i > 0) meter_.give(Workspace, n_.activation(pass.tokens));
     if (sends) send(2 * elements);
   }
+  meter_.give(Workspace, rows);
+  meter_.give(Activations, rows);
   end_backward(pass, false, gathered_gradient);
 }
 

@@ -50,7 +50,7 @@ void StepMemory::take_state() {
   const std::int64_t hidden = n_.model.hidden_size();
   const std::int64_t matrix = (n_.rows + n_.fold - 1) / n_.fold * hidden;
   const bool first = stage_ == 0, last = stage_ + 1 == n_.pipeline;
-  std::int64_t elements = first ? matrix : 0;
+  std::int64_t elements = first ? matrix : 0, experts = 0;
   if (last) elements += hidden + (n_.model.tied_embeddings() && first ? 0 : matrix);
   for (int kind = 0; kind < static_cast<int>(n_.model.kinds().size()); ++kind) {
     const auto begin = n_.model.kind_of_layer().begin();
@@ -58,9 +58,11 @@ void StepMemory::take_state() {
     if (count == 0) continue;
     const LayerNumbers& layer = n_.layers[kind];
     elements += count * (layer.mixer_elements + layer.ffn_elements);
+    experts += count * layer.expert_elements;
   }
-  const std::int64_t shard = (elements + n_.zero_ranks - 1) / n_.zero_ranks;
-  const std::int64_t stored = n_.plan.layout.zero == ZeroStage::Weights ? shard : elements;
+  const std::int64_t alike = std::max<std::int64_t>(1, n_.zero_ranks / n_.expert);  // ranks with the same experts
+  const std::int64_t shard = (elements + n_.zero_ranks - 1) / n_.zero_ranks + (experts + alike - 1) / alike;
+  const std::int64_t stored = n_.plan.layout.zero == ZeroStage::Weights ? shard : elements + experts;
   meter_.take(Weights, stored * n_.element);
   meter_.take(Gradients, stored * n_.sum);
   meter_.take(Optimizer, shard * n_.sum * num_optimizer_tensors(n_.model.job().compute));
@@ -96,11 +98,11 @@ void StepMemory::take_other_micro_batches() {
     others = std::max<Bytes>(0, ahead - parts) * one / parts;
   }
   if (n_.plan.layout.pipeline_form == PipelineForm::ZeroBubble) {
-    // Pairs of inputs and gradients whose products wait for the bubble: those of a micro-batch.
+    // Gradients whose products wait for the bubble: of one micro-batch per stage before this one.
     for (int i = first_layer_; i < end_layer_; ++i) {
       const LayerNumbers& layer = n_.layers[n_.model.kind_of_layer()[i]];
       const std::int64_t rows = layer.kv_heads * (layer.query_rows + 2 * layer.key_rows) + 2 * layer.features;
-      others += n_.held * (rows + 2 * n_.model.hidden_size()) * n_.element;
+      others += stage_ * n_.held * (rows + 2 * n_.model.hidden_size()) * n_.element;
     }
   }
   meter_.take(Activations, others);
@@ -126,7 +128,7 @@ Bytes StepMemory::kept_by(int first_layer, int end_layer) {
 
 void StepMemory::forward(const LayerSizes& sizes, const LayerNumbers& layer) {
   attention_forward(sizes, layer);
-  mlp_forward(layer);
+  mlp_forward(sizes, layer);
 }
 
 void StepMemory::run_layers_forward() {
@@ -156,7 +158,7 @@ void StepMemory::run_layers_forward() {
 }
 
 void StepMemory::backward(const LayerSizes& sizes, const LayerNumbers& layer) {
-  mlp_backward(layer);
+  mlp_backward(sizes, layer);
   if (n_.fold == 1) return attention_backward(sizes, layer, true);
   // Which of the steps are a rank's own differs; the worst counts.
   StepMemory other = *this;
@@ -185,7 +187,9 @@ void StepMemory::run_layers_backward() {
 std::int64_t StepMemory::largest_layer() const {
   if (n_.plan.layout.zero != ZeroStage::Weights) return 0;
   std::int64_t most = 0;
-  for (const LayerNumbers& layer : n_.layers) most = std::max(most, layer.mixer_elements + layer.ffn_elements);
+  for (const LayerNumbers& layer : n_.layers) {
+    most = std::max(most, layer.mixer_elements + layer.ffn_elements + layer.expert_elements);
+  }
   return most;
 }
 

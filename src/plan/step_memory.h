@@ -22,10 +22,12 @@ class StepMemory {
     Bytes arriving, gathered;               // keys and values of all ranks, on the wire and in order
     Bytes gradients, returning;             // of keys and values of all ranks, likewise
     Bytes swapped;                          // under ulysses
+    Bytes product;                          // of the projection
+    Bytes extra;                            // kept beside it
     std::int64_t query_elements, elements;  // of the out panel; of the qkv panel
     Bytes forward_scratch, backward_scratch;
 
-    Bytes projection() const { return query + 2 * key; }
+    Bytes projection() const { return query + 2 * key; }  // as it is used
   };
 
   // step_memory.cpp: the order of the step
@@ -63,8 +65,10 @@ class StepMemory {
   void backward_project(const LayerSizes& sizes, const Heads& heads, bool first, bool sends);
   void attention_forward(const LayerSizes& sizes, const LayerNumbers& layer);
   void attention_backward(const LayerSizes& sizes, const LayerNumbers& layer, bool owns_first);
-  void mlp_forward(const LayerNumbers& layer);
-  void mlp_backward(const LayerNumbers& layer);
+  void mlp_forward(const LayerSizes& sizes, const LayerNumbers& layer);
+  void mlp_backward(const LayerSizes& sizes, const LayerNumbers& layer);
+  /// Rows of the tokens of experts, and what the router says of them.
+  Bytes dispatched(const LayerSizes& sizes, const BlockPass& pass) const;
   /// The normed input of a block, before and after its steps.
   void begin_forward(const BlockPass& pass, bool attention);
   void end_forward(const BlockPass& pass, bool attention);

@@ -44,10 +44,11 @@ StepNumbers::StepNumbers(const MemoryModel& the_model, const StepPlan& the_plan)
   fold = layout.mesh.size(Axis::Fold);
   sequence = layout.mesh.size(Axis::Sequence);
   pipeline = layout.mesh.size(Axis::Pipeline);
+  expert = layout.mesh.size(Axis::Expert);
   if (plan.micro_batch < 1) {
     throw UsageError(cat("[plan] micro-batch ", plan.micro_batch, ": a rank takes at least 1 sequence at once"));
   }
-  zero_ranks = layout.zero == ZeroStage::None ? 1 : std::int64_t{data} * sequence;
+  zero_ranks = layout.zero == ZeroStage::None ? 1 : std::int64_t{data} * expert * sequence;
   scatters = layout.tensor_form == TensorForm::Scatter && tensor > 1;
   keeps_graph = plan.stash.kind == StashPolicy::Kind::Keep;
   const bool named = plan.stash.kind == StashPolicy::Kind::Named;
@@ -62,7 +63,7 @@ StepNumbers::StepNumbers(const MemoryModel& the_model, const StepPlan& the_plan)
   operand = element;
   narrow = element != sum;
 
-  const std::int64_t here = divided_up(model.job().batch, data);
+  const std::int64_t here = divided_up(model.job().batch, std::int64_t{data} * expert);
   sequences = std::min(plan.micro_batch, here);
   micro_batches = divided_up(here, sequences);
   const TokenCut cut{fold > 1 ? layout.fold_order : layout.sequence_order, sequence * fold};
@@ -74,8 +75,10 @@ StepNumbers::StepNumbers(const MemoryModel& the_model, const StepPlan& the_plan)
 
   sequence_form = layout.sequence_form;
   if (sequence_form == SequenceForm::Auto) {
-    const std::int64_t heads = model.kinds().empty() ? 1 : model.kinds().front().num_kv_heads;
-    sequence_form = heads % (std::int64_t{sequence} * tensor) == 0 ? SequenceForm::Ulysses : SequenceForm::Gather;
+    const bool divides = std::all_of(model.kinds().begin(), model.kinds().end(), [&](const LayerSizes& sizes) {
+      return !sizes.softmax || sizes.num_units % (std::int64_t{sequence} * tensor) == 0;
+    });
+    sequence_form = divides ? SequenceForm::Ulysses : SequenceForm::Gather;
   }
 
   // The ends' forms (layout/fold_choice.h); weights are read where they lie.
@@ -125,18 +128,27 @@ std::int64_t StepNumbers::local_steps(std::int64_t wanted, std::int64_t most) co
 
 LayerNumbers StepNumbers::layer(const LayerSizes& sizes) const {
   constexpr std::int64_t kFewestFeatures = 512, kFewestQueryRows = 256, kMostSteps = 8;
-  const std::int64_t hidden = model.hidden_size(), group = sizes.num_heads / sizes.num_kv_heads;
-  const Share heads = share(sizes.num_kv_heads, group, "KV heads"), features = share(sizes.num_features, 1, "features");
+  const std::int64_t hidden = model.hidden_size(), group = sizes.group;
+  const Share heads = share(sizes.num_units, group, "KV heads");
+  const Share features =
+      sizes.num_experts > 0 ? Share{divided_up(sizes.num_features, tensor)} : share(sizes.num_features, 1, "features");
   LayerNumbers layer{};
-  layer.query_rows = group / (heads.splits_parts ? heads.replicas : 1) * sizes.head_dim;
-  layer.key_rows = sizes.head_dim;
+  layer.query_rows = sizes.query_rows / (heads.splits_parts ? heads.replicas : 1);
+  layer.key_rows = sizes.key_rows;
+  layer.panel_rows = sizes.query_panels * layer.query_rows + 2 * layer.key_rows;
   layer.kv_heads = heads.units;
   layer.features = features.units;
   const auto slab = [&](std::int64_t unit_rows) { return aligned(divided_up(unit_rows, fold) * hidden); };
-  layer.mixer_elements = slab(heads.units * (layer.query_rows + 2 * layer.key_rows)) +
-                         slab(heads.units * layer.query_rows) + aligned(hidden) +
+  layer.mixer_elements = slab(heads.units * layer.panel_rows) + slab(heads.units * layer.query_rows) + aligned(hidden) +
                          (sizes.qk_norm ? 2 * aligned(sizes.head_dim) : 0);
   layer.ffn_elements = 3 * slab(features.units) + aligned(hidden);
+  if (sizes.num_experts > 0) {
+    const std::int64_t shared = divided_up(sizes.shared_features, tensor);
+    layer.ffn_elements = 3 * slab(shared) + aligned(hidden) + aligned(sizes.num_experts * hidden);
+    layer.expert_step = sizes.expert_features * hidden;
+    layer.expert_elements =
+        3 * divided_up(divided_up(sizes.num_experts, std::int64_t{tensor} * expert) * layer.expert_step, fold);
+  }
   layer.shared_elements = heads.splits_parts ? heads.units * 2 * layer.key_rows * hidden / fold : 0;
 
   const FoldForm form = plan.layout.fold_form;
@@ -144,8 +156,10 @@ LayerNumbers StepNumbers::layer(const LayerSizes& sizes) const {
   if (form == FoldForm::Auto) {
     const bool apart = plan.stash.kind == StashPolicy::Kind::Recompute;
     const Bytes all = activation(folded), keys_values = folded * heads.units * 2 * layer.key_rows * element;
-    const Bytes mixer_returned = heads.units * 2 * (layer.query_rows + layer.key_rows) * hidden * sum;
-    const Bytes ffn_returned = 3 * features.units * hidden * sum;
+    const Bytes mixer_returned = heads.units * (layer.panel_rows + layer.query_rows) * hidden * sum;
+    const Bytes ffn_returned = (layer.expert_step > 0 ? layer.ffn_elements * fold + layer.expert_elements * fold
+                                                      : 3 * features.units * hidden) *
+                               sum;
     mixer = is_lopsided(heads.units, fold)
                 ? Choice{false, false}
                 : choose(keys_values, mixer_returned + 2 * keys_values, 2 * all, 3 * all, apart);

@@ -25,8 +25,11 @@ struct BlockPass {
 /// A layer as one rank of the tensor axis has it.
 struct LayerNumbers {
   std::int64_t query_rows, key_rows;          // q and n, of one KV head here
+  std::int64_t panel_rows;                    // of a KV head, of the projection
   std::int64_t kv_heads, features;            // computed here, over the fold axis
   std::int64_t mixer_elements, ffn_elements;  // of the matrices and norms, as they are stored here
+  std::int64_t expert_elements;               // of the experts, likewise
+  std::int64_t expert_step;                   // of one matrix of an expert; 0 for an MLP
   std::int64_t shared_elements;               // of them what neighbours of the tensor axis hold alike, in parts
   BlockPass mixer_forward, mixer_backward, ffn_forward, ffn_backward;
 };
@@ -37,7 +40,7 @@ struct StepNumbers {
 
   const MemoryModel& model;
   const StepPlan& plan;
-  int data, tensor, fold, sequence, pipeline;
+  int data, tensor, fold, sequence, pipeline, expert;
   std::int64_t zero_ranks;  // R
   bool scatters, narrow;    // narrow: sums are wider than the compute type
   bool keeps_graph, keeps_attention, keeps_projection, keeps_gate_up;

@@ -52,6 +52,11 @@ const std::vector<std::string> kLayouts = {
     "fold=4",
     "fold=8",
     "fold=3",
+    "fold=3:activations",
+    "fold=5",
+    "fold=6:weights:buckets-2",
+    "fold=2:activations tensor=2:scatter",
+    "fold=4 tensor=2:scatter:replicate",
     "fold=2:weights tensor=2:scatter",
     "fold=2 tensor=4",
     "data=2:zero1 fold=4",
@@ -115,7 +120,7 @@ Case draw(std::mt19937& random, const std::vector<std::int64_t>& lengths) {
 
 TEST_CASE("the closed form has the peak of the dry run, for models, lengths and layouts drawn at random") {
   std::mt19937 random(11);
-  for (int i = 0; i < 60; ++i) check(draw(random, {512, 2048, 5000, 8192}), kTolerance);
+  for (int i = 0; i < 60; ++i) check(draw(random, {33, 512, 2048, 5000, 8192}), kTolerance);
 }
 
 TEST_CASE("every built layout and stash policy has its closed form, on a model of few layers") {

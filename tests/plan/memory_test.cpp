@@ -3,10 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
+#include "octavo/spec/parameters.h"
 
 using namespace octavo;
 
@@ -53,8 +56,10 @@ TEST_CASE("a stage keeps as many micro-batches as its schedule has in flight") {
   CHECK(kept("pipeline=4:gpipe", 8) == two + 6 * one_more);
   // In 2 parts per rank: 2 (P-1) + P + 1 = 11 parts of half a stage.
   CHECK(kept("pipeline=4:interleaved-2", 8) == two + one_more * 7 / 2);
-  // Pairs that wait for the bubble come on top.
-  CHECK(kept("pipeline=4:zb", 8) > two + 2 * one_more);
+  // Gradients that wait for the bubble are none on the first stage, and most on the last.
+  CHECK(kept("pipeline=4:zb", 8) == kept("pipeline=4", 8));
+  CHECK(peak("pipeline=4:zb", "recompute").stage == 3);
+  CHECK(peak("pipeline=4:zb", "recompute").total() > peak("pipeline=4", "recompute").total());
   CHECK(peak("pipeline=4").stage == 0);
 }
 
@@ -92,6 +97,48 @@ TEST_CASE("the sequence axis cuts activations and no state; fewer keys and value
     return estimate.total();
   };
   CHECK(attention("sequence=8:ring") < attention("sequence=8:gather"));
+}
+
+TEST_CASE("state is that of the parameters, of every family") {
+  for (const auto& entry : std::filesystem::directory_iterator("tests/data/configs")) {
+    if (entry.path().stem() == "facts") continue;
+    CAPTURE(entry.path());
+    const ModelSpec model = read_model_spec(entry.path());
+    const MemoryModel memory(model, {512, 1, ElementType::Float32});
+    const MemoryEstimate one = memory.peak({parse_layout(""), 1, parse_stash_policy("recompute")});
+    CHECK(ratio(state(one), 16 * num_parameters(model)) == doctest::Approx(1).epsilon(0.002));
+  }
+}
+
+TEST_CASE("ranks of the expert axis hold their share of the experts, and optimize it alone") {
+  const ModelSpec model = read_model_spec("tests/data/configs/mixtral-8x7b.json");
+  const MemoryModel memory(model, {4096, 8, ElementType::BFloat16});
+  const auto weights = [&](const char* layout) {
+    return memory.peak({parse_layout(layout), 1, parse_stash_policy("keep")}).of(MemoryPart::Weights);
+  };
+  const Bytes experts = Bytes{32} * 8 * 3 * 14336 * 4096 * 2, rest = weights("") - experts;
+  CHECK(rest > 0);
+  CHECK(ratio(weights("expert=4"), rest + experts / 4) == doctest::Approx(1).epsilon(0.001));
+  CHECK(ratio(weights("data=2:zero3 expert=4"), rest / 8 + experts / 8) == doctest::Approx(1).epsilon(0.001));
+  const MemoryEstimate estimate = memory.peak({parse_layout("expert=8"), 1, parse_stash_policy("keep")});
+  const MemoryEstimate whole = memory.peak({parse_layout("data=8"), 1, parse_stash_policy("keep")});
+  CHECK(estimate.of(MemoryPart::Activations) == whole.of(MemoryPart::Activations));
+}
+
+TEST_CASE("a model of several kinds of layer keeps what each of them keeps") {
+  const auto kept = [](const std::vector<int>& order) {
+    ModelSpec model = model_of(static_cast<int>(order.size()));
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (order[i] == 1) model.layers[i].mixer = DeltaNetSpec{4, 8, 32, 64, 4};
+    }
+    const MemoryModel memory(model, {4096, 1, ElementType::BFloat16});
+    return memory.peak({parse_layout(""), 1, parse_stash_policy("keep")}).of(MemoryPart::Activations);
+  };
+  const Bytes attention = kept({0, 0, 0, 0}) - kept({0, 0, 0}), delta_net = kept({1, 1, 1, 1}) - kept({1, 1, 1});
+  CHECK(delta_net > attention);
+  // Followed are the last layer of each kind and what lies behind it; the rest is counted.
+  CHECK(kept({1, 1, 1, 0, 1, 1, 1, 0}) == kept({1, 1, 1, 0}) + 3 * delta_net + attention);
+  CHECK(kept({0, 1, 0, 0}) == kept({1, 0, 0}) + attention);
 }
 
 TEST_CASE("what a plan cannot be is refused in one line") {

@@ -1,0 +1,70 @@
+// How fast one software drives one accelerator: the constants of plan/step_time.h. One set per (software, accelerator,
+// precision), never per run; bench/calibrate.cpp fits them to published step times and prints this table's lines.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "octavo/base/units.h"
+
+namespace octavo {
+
+struct TimeRules {
+  std::string software;     // "megatron-core"
+  std::string accelerator;  // of the catalogue (mesh/hardware.h)
+  std::string precision;    // "bf16"
+  std::string source;       // of the runs that the constants were fitted to, and when these were published
+  std::string date;
+
+  // Computing
+  double matmul_share = 0.7;     // of the nominal peak, that a matmul without end would reach
+  double attention_share = 0.5;  // of the nominal peak, by the FLOPs that causal attention needs
+  double memory_share = 0.8;     // of the memory's bandwidth
+  Seconds matmul_latency = 6e-6;  // per matmul: its start and its last, partly filled wave
+  double hidden_passes = 20;      // per layer, forward and backward: reads and writes of a 16-bit [tokens, hidden]
+  double feature_passes = 8;      // the same of [tokens, features]
+  double logit_passes = 2;        // of float32 [tokens, vocabulary]
+  double optimizer_bytes = 30;    // read and written per parameter by the optimizer's step
+  Seconds layer_launch = 0;       // the host needs this long to start a layer's forward, and twice that its backward
+  Seconds border_latency = 0;     // of one exchange between pipeline stages beyond the link's
+  Seconds step_latency = 0.05;    // once a step: data, logging, barriers
+
+  // Communication: the share of it that computing does not hide
+  double tensor_exposed = 0.5;
+  double sequence_exposed = 0.3;
+  double pipeline_exposed = 0.3;
+  double expert_exposed = 1;
+  double data_exposed = 0.1;  // of gradients and weights once a step; under ZeRO 3 of what there is time to hide
+  double fold_exposed = 0.05;  // of what there is time to hide
+  double overlap = 0.8;        // ZeRO 3 and fold: share of the computing time that can hide anything
+  double collective_share = 1;  // of the bandwidth that plan/collective_time.h says, reached within a step
+
+  // Bytes per element on the wire
+  double gradient_bytes = 4;
+};
+
+/// A constant by name, for the table that a plan prints and for fitting.
+struct TimeConstant {
+  std::string name, unit, meaning;
+  double TimeRules::* member;
+};
+std::span<const TimeConstant> time_constants();
+
+/// Every set there is.
+std::span<const TimeRules> time_rules_table();
+
+struct FoundRules {
+  TimeRules rules;
+  std::string note;  // empty where software and accelerator have a set of their own; else what was taken instead
+};
+
+/// The set of `software` on `accelerator`; without one, that of the same software on the accelerator with the nearest
+/// peak, its shares kept. Throws UsageError naming the nearest software if there is none of that name.
+FoundRules find_time_rules(std::string_view software, std::string_view accelerator);
+
+/// Names of software, in the table's order.
+std::vector<std::string> known_software();
+
+}  // namespace octavo

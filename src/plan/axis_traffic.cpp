@@ -1,0 +1,161 @@
+#include "plan/axis_traffic.h"
+
+#include <array>
+
+namespace octavo {
+namespace {
+
+CollectiveTimes times(const Layout& layout, const Cluster& cluster, std::initializer_list<Axis> axes) {
+  return {cluster.links(layout.mesh, std::span<const Axis>(axes.begin(), axes.size())), cluster.accelerator.timing};
+}
+
+int product(const Layout& layout, std::initializer_list<Axis> axes) {
+  int ranks = 1;
+  for (const Axis axis : axes) ranks *= layout.mesh.size(axis);
+  return ranks;
+}
+
+/// `half` of a layer under fold by weights. Attention gathers keys and values with its steps.
+void add_folded_weights(Traffic& traffic, const AxisGroups& groups, int degree, double elements, bool broadcasts,
+                        const Speeds& speeds, const TimeRules& rules) {
+  const double shard = elements / degree;
+  const double weights = shard * speeds.element, gradients = shard * rules.gradient_bytes;
+  if (broadcasts) {
+    traffic.add(groups.fold, degree, Collective::Broadcast, weights, 2.0 * degree);
+    traffic.add(groups.fold, degree, Collective::Reduce, gradients, degree);
+  } else {
+    traffic.add(groups.fold, degree, Collective::Send, weights, 2.0 * (degree - 1));
+    traffic.add(groups.fold, degree, Collective::Send, gradients, degree - 1);
+  }
+}
+
+void add_activations(Traffic& traffic, const CollectiveTimes& group, int degree, double message, double times) {
+  traffic.add(group, degree, Collective::AllGather, message, times);
+}
+
+}  // namespace
+
+AxisGroups::AxisGroups(const Layout& layout, const Cluster& cluster)
+    : tensor(times(layout, cluster, {Axis::Tensor})),
+      sequence(times(layout, cluster, {Axis::Sequence})),
+      fold(times(layout, cluster, {Axis::Fold})),
+      expert(times(layout, cluster, {Axis::Expert})),
+      pipeline(times(layout, cluster, {Axis::Pipeline})),
+      data(times(layout, cluster, {Axis::Data, Axis::Sequence})),
+      all_tokens(times(layout, cluster, {Axis::Data, Axis::Sequence, Axis::Expert})),
+      num_data(product(layout, {Axis::Data, Axis::Sequence})),
+      num_all_tokens(product(layout, {Axis::Data, Axis::Sequence, Axis::Expert})) {}
+
+void LayerTraffic::operator+=(const LayerTraffic& other) {
+  tensor += other.tensor;
+  sequence += other.sequence;
+  fold += other.fold;
+  expert += other.expert;
+}
+
+FoldForms fold_forms_of(const LayerWork& work, const Layout& layout, const RankShare& share, double hidden,
+                        const Speeds& speeds, const TimeRules& rules) {
+  if (share.fold == 1 || layout.fold_form == FoldForm::Weights) return {};
+  if (layout.fold_form == FoldForm::Activations) return {false, false};
+  // fold_choice.h: c (2 W e + W g + 3 K e) against 5 c A; keys and values move by weights only.
+  const double activations = 5 * share.tokens * hidden * speeds.element;
+  const double weight_bytes = 2 * speeds.element + rules.gradient_bytes;
+  const double mixer = work.mixer_elements / share.tensor * weight_bytes +
+                       3 * (work.is_recurrent ? 0 : work.key_width) * share.keys * share.tokens * speeds.element;
+  const double ffn = work.ffn_elements / share.tensor * weight_bytes;
+  const double busiest = work.mixer_units / share.tensor < share.fold ? share.fold * share.tensor / work.mixer_units : 1;
+  return {mixer <= activations || busiest > 1.05, ffn <= activations};
+}
+
+LayerTraffic layer_traffic(const LayerWork& work, const Layout& layout, const RankShare& share, double hidden,
+                           const AxisGroups& groups, FoldForms forms, bool again, const Speeds& speeds,
+                           const TimeRules& rules) {
+  LayerTraffic traffic;
+  const double activation = share.tokens * hidden * speeds.element;  // of the rank's part of the sequence, whole
+  if (share.tensor > 1) {
+    const double message = activation / share.fold;
+    if (layout.tensor_form == TensorForm::Scatter) {
+      add_activations(traffic.tensor, groups.tensor, share.tensor, message, again ? 14 : 10);
+    } else {
+      traffic.tensor.add(groups.tensor, share.tensor, Collective::AllReduce, message, again ? 6 : 4);
+    }
+  }
+  if (share.sequence > 1) {
+    if (work.is_recurrent) {
+      traffic.sequence.add(groups.sequence, share.sequence, Collective::AllGather,
+                           work.state_bytes * share.queries * share.sequences * share.sequence, again ? 3 : 2);
+    } else {
+      const double local = share.local_tokens * speeds.element;
+      const double keys = work.key_width * share.keys * local;
+      const double all_heads = (2 * work.query_width * share.queries + work.key_width * share.keys) * local;
+      switch (layout.sequence_form) {
+        case SequenceForm::Ulysses:
+          traffic.sequence.add(groups.sequence, share.sequence, Collective::AllToAll, all_heads, again ? 3 : 2);
+          break;
+        case SequenceForm::Ring:
+          traffic.sequence.add(groups.sequence, share.sequence, Collective::Send, keys,
+                               (again ? 4.0 : 3.0) * (share.sequence - 1));
+          break;
+        case SequenceForm::Auto:
+        case SequenceForm::Gather:
+          traffic.sequence.add(groups.sequence, share.sequence, Collective::AllGather, keys * share.sequence,
+                               again ? 4 : 3);
+          break;
+      }
+    }
+  }
+  if (share.fold > 1) {
+    if (forms.mixer) {
+      add_folded_weights(traffic.fold, groups, share.fold, work.mixer_elements / share.tensor, true, speeds, rules);
+      if (!work.is_recurrent) {
+        const double keys = work.key_width * share.keys * share.tokens * speeds.element;
+        traffic.fold.add(groups.fold, share.fold, Collective::AllGather, keys / share.fold, 3.0 * share.fold);
+      } else {
+        traffic.fold.add(groups.fold, share.fold, Collective::AllGather,
+                         work.state_bytes * share.sequences * share.fold / share.tensor, 2);
+      }
+    } else {
+      add_activations(traffic.fold, groups.fold, share.fold, activation, 5);
+    }
+    if (forms.ffn) {
+      add_folded_weights(traffic.fold, groups, share.fold, work.ffn_elements / share.tensor / share.expert, false,
+                         speeds, rules);
+    } else {
+      add_activations(traffic.fold, groups.fold, share.fold, activation, 5);
+    }
+  }
+  if (share.expert > 1 && work.num_experts > 0) {
+    traffic.expert.add(groups.expert, share.expert, Collective::AllToAll,
+                       share.local_tokens * work.experts_per_token * hidden * speeds.element, again ? 6 : 4);
+  }
+  return traffic;
+}
+
+LayerTraffic vocabulary_traffic(double rows, const Layout& layout, const RankShare& share, double hidden,
+                                const AxisGroups& groups, const Speeds& speeds, const TimeRules& rules) {
+  LayerTraffic traffic;
+  const double activation = share.tokens * hidden * speeds.element;
+  if (share.tensor > 1) {
+    // Rows of the embedding, the head's input and its gradient.
+    if (layout.tensor_form == TensorForm::Scatter) {
+      add_activations(traffic.tensor, groups.tensor, share.tensor, activation / share.fold, 4);
+    } else {
+      traffic.tensor.add(groups.tensor, share.tensor, Collective::AllReduce, activation / share.fold, 2);
+    }
+  }
+  if (share.fold > 1) {
+    const double elements = rows * hidden / share.tensor;
+    const double by_weights = elements * (speeds.element + rules.gradient_bytes), by_tokens = 3 * activation;
+    if (layout.fold_form == FoldForm::Weights || (layout.fold_form == FoldForm::Auto && by_weights < by_tokens)) {
+      traffic.fold.add(groups.fold, share.fold, Collective::Send, elements / share.fold * speeds.element,
+                       share.fold - 1);
+      traffic.fold.add(groups.fold, share.fold, Collective::Send, elements / share.fold * rules.gradient_bytes,
+                       share.fold - 1);
+    } else {
+      add_activations(traffic.fold, groups.fold, share.fold, activation, 3);
+    }
+  }
+  return traffic;
+}
+
+}  // namespace octavo
