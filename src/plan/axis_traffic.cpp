@@ -63,7 +63,8 @@ FoldForms fold_forms_of(const LayerWork& work, const Layout& layout, const RankS
   const double mixer = work.mixer_elements / share.tensor * weight_bytes +
                        3 * (work.is_recurrent ? 0 : work.key_width) * share.keys * share.tokens * speeds.element;
   const double ffn = work.ffn_elements / share.tensor * weight_bytes;
-  const double busiest = work.mixer_units / share.tensor < share.fold ? share.fold * share.tensor / work.mixer_units : 1;
+  const double busiest =
+      work.mixer_units / share.tensor < share.fold ? share.fold * share.tensor / work.mixer_units : 1;
   return {mixer <= activations || busiest > 1.05, ffn <= activations};
 }
 

@@ -18,8 +18,8 @@ double shard_seconds(const MatmulShape& matmul, double in, double out, const Ran
 }  // namespace
 
 double matmul_seconds(double rows, double in, double out, const Speeds& speeds, const TimeRules& rules) {
-  return 2 * rows * in * out / speeds.matmul +
-         (rows * in + in * out + rows * out) * speeds.element / speeds.memory + rules.matmul_latency;
+  return 2 * rows * in * out / speeds.matmul + (rows * in + in * out + rows * out) * speeds.element / speeds.memory +
+         rules.matmul_latency;
 }
 
 void Traffic::add(const CollectiveTimes& group, int num_ranks, Collective kind, double message, double times) {

@@ -19,9 +19,9 @@ struct Speeds {
 
 /// The layout's part of a layer's arithmetic: what a rank has of each.
 struct RankShare {
-  double tokens = 0;             // N: of the micro-batch, that the rank's matmuls see; under fold by weights before the cut
-  double local_tokens = 0;       // held between blocks
-  double sequences = 0;          // of the micro-batch
+  double tokens = 0;        // N: of the micro-batch, that the rank's matmuls see; under fold by weights before the cut
+  double local_tokens = 0;  // held between blocks
+  double sequences = 0;     // of the micro-batch
   double queries = 1, keys = 1;  // of the heads; of keys and values
   double features = 1;           // of features, or experts
   double core = 1;               // of the pairs of query and key

@@ -29,8 +29,7 @@ struct MixerWork {
     work.mixer_units = static_cast<double>(spec.num_key_heads);
     work.query_width = channels;
     work.is_recurrent = true;
-    work.state_bytes =
-        4 * static_cast<double>(spec.num_value_heads * spec.key_dim * (spec.key_dim + spec.value_dim));
+    work.state_bytes = 4 * static_cast<double>(spec.num_value_heads * spec.key_dim * (spec.key_dim + spec.value_dim));
   }
   void operator()(const LatentAttentionSpec& spec) const {
     const auto heads = static_cast<double>(spec.num_heads);

@@ -21,13 +21,13 @@ struct LayerWork {
   MatmulShape expert_in, expert_out;    // of one expert
   double num_experts = 0, experts_per_token = 0;
 
-  double mixer_units = 1;   // KV heads, key heads, latent heads
+  double mixer_units = 1;     // KV heads, key heads, latent heads
   double parts_per_unit = 1;  // query heads of a KV head
-  double mixer_core = 0;    // FLOPs beyond matmuls, forward, one sequence
+  double mixer_core = 0;      // FLOPs beyond matmuls, forward, one sequence
   bool is_recurrent = false;
-  double query_width = 0;  // elements per token of queries (and of the output)
-  double key_width = 0;    // of keys and values together
-  double state_bytes = 0;  // that a recurrent layer hands on: [state | transition], float32
+  double query_width = 0;   // elements per token of queries (and of the output)
+  double key_width = 0;     // of keys and values together
+  double state_bytes = 0;   // that a recurrent layer hands on: [state | transition], float32
   double num_features = 0;  // per token, with gates: what the activation function reads and writes
 
   double mixer_elements = 0, ffn_elements = 0;  // of matrices, all experts

@@ -24,12 +24,13 @@ LayerKinds::LayerKinds(const ModelSpec& model, std::int64_t sequence_length) {
 
 std::vector<StageLayers> LayerKinds::cut(int stages, int chunks) const {
   const int parts = stages * chunks, layers = num_layers();
-  if (parts > layers) {
+  const bool ends_fill_up = layers % parts != 0 && (layers + 2) % parts == 0;
+  if (parts > layers && !ends_fill_up) {
     throw UsageError(cat("[plan] ", stages, " stages x ", chunks, " parts of ", layers,
                          " layers; a part has at least one: use fewer"));
   }
   // Places are layers, or with the ends embedding, layers, head; a border between two of them is one between layers.
-  const bool with_ends = layers % parts != 0 && (layers + 2) / parts >= 2;
+  const bool with_ends = ends_fill_up || (layers % parts != 0 && (layers + 2) / parts >= 2);
   const int places = with_ends ? layers + 2 : layers, shift = with_ends ? 1 : 0;
   std::vector<StageLayers> cut(stages, StageLayers{std::vector<double>(kinds_.size(), 0)});
   int begin = 0;

@@ -29,7 +29,7 @@ struct TimeModel::Sizes {
 namespace {
 
 double nominal_peak(const Accelerator& accelerator, const TimeRules& rules, ElementType compute) {
-  const std::optional<HardwareConstant>& peak = rules.precision == "fp8" ? accelerator.fp8_flops
+  const std::optional<HardwareConstant>& peak = rules.precision == "fp8"           ? accelerator.fp8_flops
                                                 : compute == ElementType::BFloat16 ? accelerator.bf16_flops
                                                                                    : accelerator.fp32_flops;
   if (!peak || compute == ElementType::Float64) {
@@ -103,16 +103,16 @@ class StepCount {
     RankShare share = share_;
     share.queries = query_share(work, share.tensor, layout_.misfit);
     share.keys = unit_share(work.mixer_units, share.tensor, layout_.misfit);
-    share.features = work.num_experts > 0 ? unit_share(work.num_experts, share.tensor, layout_.misfit)
-                                          : 1.0 / share.tensor;
+    share.features =
+        work.num_experts > 0 ? unit_share(work.num_experts, share.tensor, layout_.misfit) : 1.0 / share.tensor;
     share.core = share.queries / (share.sequence * share.fold);
     const bool full = plan_.stash.kind == StashPolicy::Kind::Recompute;
     const FoldForms forms = fold_forms_of(work, layout_, share, hidden_, speeds_, rules_);
     LayerStep step;
-    const PassTime mixer = mixer_pass(work, half(share, work, forms.mixer), speeds_, rules_, hidden_,
-                                      forms.mixer && share.fold > 1);
-    const PassTime ffn = ffn_pass(work, half(share, work, forms.ffn), speeds_, rules_, hidden_,
-                                  forms.ffn && share.fold > 1);
+    const PassTime mixer =
+        mixer_pass(work, half(share, work, forms.mixer), speeds_, rules_, hidden_, forms.mixer && share.fold > 1);
+    const PassTime ffn =
+        ffn_pass(work, half(share, work, forms.ffn), speeds_, rules_, hidden_, forms.ffn && share.fold > 1);
     step.forward = {mixer.matmul + ffn.matmul, mixer.core + ffn.core, mixer.memory + ffn.memory};
     if (share.fold == 1 && layout_.tensor_form == TensorForm::Scatter) {
       step.forward.memory -= rules_.hidden_passes / 3 * share.local_tokens * (1 - 1.0 / share.tensor) * hidden_ *
@@ -132,7 +132,8 @@ class StepCount {
   LayerStep head(double vocabulary) const {
     LayerStep step;
     const double width = vocabulary / share_.tensor;
-    step.forward.matmul = share_.fold * matmul_seconds(share_.local_tokens, hidden_, width / share_.fold, speeds_, rules_);
+    step.forward.matmul =
+        share_.fold * matmul_seconds(share_.local_tokens, hidden_, width / share_.fold, speeds_, rules_);
     step.forward.memory = rules_.logit_passes / 3 * share_.local_tokens * width * 4 / speeds_.memory;
     step.traffic = vocabulary_traffic(vocabulary, layout_, share_, hidden_, groups, speeds_, rules_);
     step.tensor_exposed = rules_.tensor_exposed * step.traffic.tensor.seconds / rules_.collective_share;
@@ -231,7 +232,8 @@ Seconds StepTime::exposed() const {
 
 TimeModel::TimeModel(const ModelSpec& model, const TrainingJob& job, const Cluster& cluster, const TimeRules& rules) {
   if (job.sequence_length < 1 || job.batch < 1) {
-    throw UsageError(cat("[plan] a batch of ", job.batch, " x ", job.sequence_length, " tokens; use at least 1 of both"));
+    throw UsageError(
+        cat("[plan] a batch of ", job.batch, " x ", job.sequence_length, " tokens; use at least 1 of both"));
   }
   auto sizes = std::make_unique<Sizes>();
   sizes->job = job;

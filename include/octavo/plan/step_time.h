@@ -1,5 +1,5 @@
-// How long a training step takes, from sizes alone: the slowest stage's computing at the real shapes of its shards, what
-// communication computing cannot hide, and the pipeline's idle time.
+// How long a training step takes, from sizes alone: the slowest stage's computing at the real shapes of its shards,
+// what communication computing cannot hide, and the pipeline's idle time.
 //
 // Letters
 //   N        tokens of a micro-batch that a rank computes with; h hidden size; e 2 bytes (4 in fp32)
@@ -22,7 +22,8 @@
 // Communication of a layer, forward + backward, in collectives of plan/collective_time.h:
 //   tensor            2 + 2 all_reduce of N h e; scatter: 4 all_gather or reduce_scatter and 6; a recompute the
 //                     forward's again
-//   sequence gather   all_gather of keys and values, in backward again and a reduce_scatter; ring: S-1 hops, in backward
+//   sequence gather   all_gather of keys and values, in backward again and a reduce_scatter; ring: S-1 hops, in
+//   backward
 //                     2 (S-1); ulysses: all_to_all of q, k, v and out, twice; DeltaNet: all_gather of the state
 //   fold weights      attention: D broadcasts of 1/D of its weights, all_gather of keys and values; in backward both
 //                     again, reduce of gradients, reduce_scatter of keys and values. MLP: D-1 hops, in backward D-1
@@ -31,8 +32,8 @@
 //   expert            all_to_all of N k h e, there and back, twice
 // Of tensor, sequence, pipeline and expert the share *_exposed shows. Of fold, and of ZeRO 3's gathers and reductions,
 // what exceeds `overlap` of the computing shows, and *_exposed of the rest.
-// Once a step: gradients (and weights, ZeRO 1) over data, sequence and expert ranks, data_exposed of it; the optimizer's
-// bytes over B.
+// Once a step: gradients (and weights, ZeRO 1) over data, sequence and expert ranks, data_exposed of it; the
+// optimizer's bytes over B.
 //
 // Layers go to stages as evenly as their number allows; where it does not divide, embedding and head count as layers.
 #pragma once
@@ -61,12 +62,12 @@ struct StepTime {
   // On a rank of the slowest stage, all micro-batches
   Seconds matmul = 0, attention = 0, memory_bound = 0, recompute = 0, host = 0, head = 0;
   Seconds optimizer = 0, fixed = 0;
-  Seconds bubble = 0;                  // waiting for other stages
-  std::array<AxisTime, 6> axes{};      // by Axis
-  Flops model = 0, executed = 0;       // of all ranks
-  Seconds total = 0;                   // the sum of all times above, hidden communication apart
-  double tokens_per_second = 0;        // of all ranks
-  double mfu = 0, hfu = 0;             // model and executed FLOPs over total and the nominal peak; fixed formulas above
+  Seconds bubble = 0;              // waiting for other stages
+  std::array<AxisTime, 6> axes{};  // by Axis
+  Flops model = 0, executed = 0;   // of all ranks
+  Seconds total = 0;               // the sum of all times above, hidden communication apart
+  double tokens_per_second = 0;    // of all ranks
+  double mfu = 0, hfu = 0;         // model and executed FLOPs over total and the nominal peak; fixed formulas above
 
   const AxisTime& axis(Axis a) const { return axes[static_cast<int>(a)]; }
   Seconds exposed() const;  // communication of all axes

@@ -19,9 +19,9 @@ struct TimeRules {
   std::string date;
 
   // Computing
-  double matmul_share = 0.7;     // of the nominal peak, that a matmul without end would reach
-  double attention_share = 0.5;  // of the nominal peak, by the FLOPs that causal attention needs
-  double memory_share = 0.8;     // of the memory's bandwidth
+  double matmul_share = 0.7;      // of the nominal peak, that a matmul without end would reach
+  double attention_share = 0.5;   // of the nominal peak, by the FLOPs that causal attention needs
+  double memory_share = 0.8;      // of the memory's bandwidth
   Seconds matmul_latency = 6e-6;  // per matmul: its start and its last, partly filled wave
   double hidden_passes = 20;      // per layer, forward and backward: reads and writes of a 16-bit [tokens, hidden]
   double feature_passes = 8;      // the same of [tokens, features]
@@ -36,9 +36,9 @@ struct TimeRules {
   double sequence_exposed = 0.3;
   double pipeline_exposed = 0.3;
   double expert_exposed = 1;
-  double data_exposed = 0.1;  // of gradients and weights once a step; under ZeRO 3 of what there is time to hide
-  double fold_exposed = 0.05;  // of what there is time to hide
-  double overlap = 0.8;        // ZeRO 3 and fold: share of the computing time that can hide anything
+  double data_exposed = 0.1;    // of gradients and weights once a step; under ZeRO 3 of what there is time to hide
+  double fold_exposed = 0.05;   // of what there is time to hide
+  double overlap = 0.8;         // ZeRO 3 and fold: share of the computing time that can hide anything
   double collective_share = 1;  // of the bandwidth that plan/collective_time.h says, reached within a step
 
   // Bytes per element on the wire
@@ -48,7 +48,7 @@ struct TimeRules {
 /// A constant by name, for the table that a plan prints and for fitting.
 struct TimeConstant {
   std::string name, unit, meaning;
-  double TimeRules::* member;
+  double TimeRules::*member;
 };
 std::span<const TimeConstant> time_constants();
 

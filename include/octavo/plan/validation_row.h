@@ -8,6 +8,7 @@ namespace octavo {
 
 struct ValidationRow {
   std::string id, group, quantity;  // quantity: the key of "expect"
+  std::string source = {};          // the first of the row's
   std::optional<double> predicted;  // in the published unit; absent: left out
   double published = 0;
   double tolerance = 0;  // relative
