@@ -10,19 +10,18 @@
 //   N        of the network: a rank's way out times network_share
 //   x, y     latency of a hop inside a node and between nodes
 //
-//   algorithm     kinds                       within one node                    over k nodes
-//   ring          all but send, recv and      a + s x + f M / B                  a + s_in x + s_out y + f M / min(B, g
-//   N)
+//   algorithm     kinds                   within one node                over k nodes
+//   ring          all but send, recv and  a + s x + f M / B              a + s_in x + s_out y + f M / min(B, g N)
 //                 all_to_all
-//   tree          all_reduce, broadcast,      -                                  a + c (g-1) x + c ceil(log2 k) y
-//                 reduce                                                           + f M / (t min(B, g N))
-//   hierarchical  all_reduce; by name also    -                                  inside and outside one after another
-//                 all_gather, reduce_scatter
-//   in-switch     all_reduce, R > 2           a + 2 z + (R+1)/R M / (B of the    -
-//                                             switch)
-//   direct        all_to_all, send, recv      a + x + f M / P                    a + y + the later of its bytes to
-//   ranks
-//                                                                                of the node over P, of others over N
+//   tree          all_reduce, broadcast,  -                              a + c (g-1) x + c ceil(log2 k) y
+//                 reduce                                                   + f M / (t min(B, g N))
+//   hierarchical  all_reduce; by name     -                              inside and outside one after another
+//                 also all_gather,
+//                 reduce_scatter
+//   in-switch     all_reduce, R > 2       a + 2 z                        -
+//                                           + (R+1)/R M / (B of switch)
+//   direct        all_to_all, send, recv  a + x + f M / P                a + y + the later of its bytes to ranks of
+//                                                                          the node over P, of others over N
 //
 // s steps of the ring, of which 1 or 2 (all_reduce) for each border between nodes are s_out; c = 2 for all_reduce, else
 // 1; t tree_share; z switch_latency; P the pair's bandwidth, or all pairs' together, times pair_share. A group with one

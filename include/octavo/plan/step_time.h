@@ -22,9 +22,9 @@
 // Communication of a layer, forward + backward, in collectives of plan/collective_time.h:
 //   tensor            2 + 2 all_reduce of N h e; scatter: 4 all_gather or reduce_scatter and 6; a recompute the
 //                     forward's again
-//   sequence gather   all_gather of keys and values, in backward again and a reduce_scatter; ring: S-1 hops, in
-//   backward
-//                     2 (S-1); ulysses: all_to_all of q, k, v and out, twice; DeltaNet: all_gather of the state
+//   sequence gather   all_gather of keys and values, in backward again and a reduce_scatter; ring: S-1
+//                     hops, in backward 2 (S-1); ulysses: all_to_all of q, k, v and out, twice; DeltaNet:
+//                     all_gather of the state
 //   fold weights      attention: D broadcasts of 1/D of its weights, all_gather of keys and values; in backward both
 //                     again, reduce of gradients, reduce_scatter of keys and values. MLP: D-1 hops, in backward D-1
 //                     of weights and of gradients

@@ -17,6 +17,7 @@ struct TimeRules {
   std::string precision;    // "bf16"
   std::string source;       // of the runs that the constants were fitted to, and when these were published
   std::string date;
+  double mean_error = 0;  // relative, of predicted step times against that source's; 0: none were published
 
   // Computing
   double matmul_share = 0.7;      // of the nominal peak, that a matmul without end would reach
