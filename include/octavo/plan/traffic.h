@@ -19,9 +19,8 @@
 //   data       gradients    reduce_scatter  ZeRO 1: P_b g for each bucket
 //   data       weights      all_gather      ZeRO 1: P_b e for each bucket
 //   tensor     activations  all_reduce      form allreduce, per micro-batch, A each: the embedding's rows, every
-//   block's
-//                                           output and the gradient of its input, the gradient of the head's input:
-//                                           2 + 2B
+//                                           block's output and the gradient of its input, the gradient of the
+//                                           head's input: 2 + 2B
 //   tensor     activations  all_gather      form scatter, per micro-batch, A' each: every block's input, again in
 //                                           backward, and the gradient of its output; the head's input; the gradient of
 //                                           the embedding's rows: 2 + 3B
@@ -31,9 +30,8 @@
 //                                           where the head's rows come in several steps
 //   tensor,    gradients    all_reduce      per step, for each of the placement's sums (layout/placement.h): its
 //   tensor/S                                elements times g, one packed message: gradients that cut units or cut
-//   tokens
-//                                           leave partial (q_norm, k_norm; every norm under scatter), and those of KV
-//                                           heads that S neighbours hold alike under `replicate`
+//                                           tokens leave partial (q_norm, k_norm; every norm under scatter), and
+//                                           those of KV heads that S neighbours hold alike under `replicate`
 //   Rows of the fold axis are those of each block's form, and of the embedding and the head as blocks, in each
 //   direction (layout/fold_choice.h): by weights
 //   fold       weights      broadcast       form weights, blocks that do not go round (layout/fold_steps.h: attention,
