@@ -2,6 +2,8 @@
 //
 //     calibrate_bench FILE SOFTWARE ACCELERATOR CONSTANT[=start] ...
 //
+// -CONSTANT=value sets one without fitting it; ~TEXT leaves rows whose id holds TEXT out of the fit, not of the errors.
+//
 // Least squares of the logarithm of predicted over published, over the rows of that software and accelerator, with a
 // weak pull towards the start (the table's value, or the one given): a constant that the rows do not determine stays
 // where it was. Shares stay below 1.
@@ -141,14 +143,19 @@ std::vector<double> fit(const std::vector<Row>& rows, const TimeRules& rules, co
 
 int main(int argc, char** argv) {
   if (argc < 5) {
-    std::cerr << "calibrate_bench FILE SOFTWARE ACCELERATOR CONSTANT[=start] ...\n";
+    std::cerr << "calibrate_bench FILE SOFTWARE ACCELERATOR CONSTANT[=start] | -CONSTANT=value | ~TEXT ...\n";
     return 2;
   }
   const std::vector<Row> rows = read_rows(argv[1], argv[2], argv[3]);
   TimeRules rules = find_time_rules(argv[2], argv[3]).rules;
+  std::vector<Row> fitted = rows;
   std::vector<Free> free;
   for (int i = 4; i < argc; ++i) {
     std::string word = argv[i];
+    if (word.starts_with("~")) {
+      std::erase_if(fitted, [&](const Row& row) { return row.id.find(word.substr(1)) != std::string::npos; });
+      continue;
+    }
     const bool fixed = word.starts_with("-");  // "-overlap=0.9": set, not fitted
     if (fixed) word.erase(0, 1);
     const std::string name = word.substr(0, word.find('='));
@@ -158,7 +165,7 @@ int main(int argc, char** argv) {
       if (!fixed) free.push_back({&constant, rules.*constant.member});
     }
   }
-  const std::vector<double> x = fit(rows, rules, free);
+  const std::vector<double> x = fit(fitted, rules, free);
   for (std::size_t i = 0; i < free.size(); ++i) rules.*free[i].constant->member = free[i].at(x[i]);
   double sum = 0;
   for (const Row& row : rows) {

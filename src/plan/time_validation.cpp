@@ -182,7 +182,15 @@ class Validation {
         for (const Used* b : members) {
           if (tokens_per_rank(a->run, a->published) <= 1.1 * tokens_per_rank(b->run, b->published)) continue;
           ++order.pairs;
-          order.right += tokens_per_rank(a->run, a->predicted) > tokens_per_rank(b->run, b->predicted);
+          const double first = tokens_per_rank(a->run, a->predicted), second = tokens_per_rank(b->run, b->predicted);
+          if (first > second) {
+            ++order.right;
+          } else {
+            order.wrong.push_back(cat(out_.rows[a->row].id, " before ", out_.rows[b->row].id, ": ",
+                                      fixed(tokens_per_rank(a->run, a->published), 0), " and ",
+                                      fixed(tokens_per_rank(b->run, b->published), 0), " tokens/s, predicted ",
+                                      fixed(first, 0), " and ", fixed(second, 0)));
+          }
         }
       }
       if (order.pairs > 0) out_.groups.push_back(order);

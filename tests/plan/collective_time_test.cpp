@@ -4,6 +4,7 @@
 #include <array>
 
 #include "golden_cases.h"
+#include "octavo/plan/collective_validation.h"
 
 using namespace octavo;
 
@@ -23,44 +24,21 @@ CollectiveTimes times_across(const std::string& cluster_text, int num_ranks, int
       cluster.accelerator.timing);
 }
 
-Collective kind_named(const std::string& name) {
-  for (const Collective kind : kAllCollectives) {
-    if (name == collective_name(kind)) return kind;
-  }
-  FAIL("no collective " << name);
-  return Collective::Barrier;
-}
-
 constexpr std::array kMoving = {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather,
                                 Collective::Broadcast, Collective::Reduce,        Collective::AllToAll,
                                 Collective::Send,      Collective::Receive};
 
 }  // namespace
 
-TEST_CASE("measured collectives are met within 15 % from 1 MiB and 30 % below") {
-  for (const GoldenCase& one : golden_cases("hardware", "coll.")) {
-    CAPTURE(one.id);
-    const int nodes = one.input.at("nodes"), ranks = one.input.at("ranks");
-    const std::string name = find_accelerator(one.input.at("accelerator").get<std::string>()).name;
-    const CollectiveTimes times = times_of(cat(name, "x", std::max(ranks / nodes, 8), "x", nodes), ranks);
-    const Bytes bytes = one.input.at("bytes");
-    const CollectiveTime time = times.fastest(kind_named(one.input.at("collective")), bytes);
-    const double measured = one.expect.at("time_us").get<double>() * 1e-6;
-    CAPTURE(algorithm_name(time.algorithm));
-    CAPTURE(time.seconds / measured - 1);
-    CHECK(agrees(time.seconds, measured, bytes >= 1 << 20 ? 0.15 : 0.30));
-    CHECK(agrees(time.seconds, measured, one.tolerance));
-  }
-}
-
-TEST_CASE("measured copies from one accelerator to another are met within 10 %") {
-  for (const GoldenCase& one : golden_cases("hardware", "p2p.")) {
-    CAPTURE(one.id);
-    const Accelerator& accelerator = find_accelerator(one.input.at("accelerator").get<std::string>());
-    const Bytes bytes = Bytes{1} << 34;
-    const CollectiveTimes times = times_of(accelerator.name + "x8", 2);
-    const double rate = static_cast<double>(bytes) / times.fastest(Collective::Send, bytes).seconds;
-    CHECK(agrees(rate / 1e9, one.expect.at("gb_per_s").get<double>(), one.tolerance));
+TEST_CASE("measured collectives are met within 15 % from 1 MiB and 30 % below and copies within 10 %") {
+  const std::string path = "tests/data/golden/hardware.json";
+  const auto rows = validate_collectives(parse_json(read_text_file(path, path), path));
+  CHECK(rows.size() == 30);
+  for (const ValidationRow& row : rows) {
+    CAPTURE(row.id);
+    CAPTURE(row.why);
+    CHECK(row.is_within());
+    CHECK(row.tolerance <= (row.quantity == "gb_per_s" ? 0.1 : 0.3));
   }
 }
 

@@ -17,7 +17,9 @@ struct TimeRules {
   std::string precision;    // "bf16"
   std::string source;       // of the runs that the constants were fitted to, and when these were published
   std::string date;
-  double mean_error = 0;  // relative, of predicted step times against that source's; 0: none were published
+  /// Relative, of step times: where the source has several models, of each with constants fitted to the others alone.
+  /// 0: nothing was published.
+  double mean_error = 0;
 
   // Computing
   double matmul_share = 0.7;      // of the nominal peak, that a matmul without end would reach

@@ -28,6 +28,7 @@ struct SourceError {
 struct PairOrder {
   std::string group;
   int pairs = 0, right = 0;
+  std::vector<std::string> wrong = {};  // of the other pairs, a line each
 };
 
 /// A published order of layouts.

@@ -1,0 +1,34 @@
+// A folder of published figures, and what octavo says in their place: `octavo plan --validate`.
+//
+// Every *.json of the folder with the form of tests/data/golden is compared, by its "dataset": measured step times
+// (plan/time_validation.h), peaks of memory (plan/memory_validation.h), collectives (plan/collective_validation.h).
+//
+// What fails
+//   memory, collectives   a row that is further off than its tolerance
+//   step times            a source whose mean error is above its limit; a published ranking whose best layout is
+//                         another's, or whose Kendall tau is below 0.8; a group with less than 90 % of its pairs in
+//                         order
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "octavo/plan/time_validation.h"
+#include "octavo/plan/validation_row.h"
+
+namespace octavo {
+
+struct FileReport {
+  std::string name, title;
+  std::vector<ValidationRow> rows;  // memory or collectives
+  std::optional<TimeValidation> time;
+  std::string why;                    // nothing of it is compared: the reason
+  std::vector<std::string> failures;  // one line each
+};
+
+/// In the order of the files' names. Throws UsageError for a folder that is none, holds no *.json, or holds one that
+/// cannot be read.
+std::vector<FileReport> validate_folder(const std::string& folder);
+
+}  // namespace octavo

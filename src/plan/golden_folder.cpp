@@ -1,0 +1,101 @@
+#include "octavo/plan/golden_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "octavo/base/error.h"
+#include "octavo/base/json.h"
+#include "octavo/base/text.h"
+#include "octavo/plan/collective_validation.h"
+#include "octavo/plan/memory_validation.h"
+
+namespace octavo {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kLeastTau = 0.8, kLeastOrder = 0.9;
+
+std::string percent(double share) {
+  return fixed(100 * share, 1) + " %";
+}
+
+void check_rows(FileReport& report) {
+  for (const ValidationRow& row : report.rows) {
+    if (row.is_used() && !row.is_within()) {
+      report.failures.push_back(
+          cat(row.id, ": ", row.quantity, " is off by ", percent(row.error()), ", allowed ", percent(row.tolerance)));
+    }
+  }
+}
+
+void check_time(FileReport& report) {
+  for (const SourceError& source : report.time->sources) {
+    if (!source.is_within()) {
+      report.failures.push_back(cat("step times of ", source.source, ": mean error ", percent(source.mean),
+                                    ", allowed ", percent(*source.limit)));
+    }
+  }
+  for (const RankingResult& ranking : report.time->rankings) {
+    if (!ranking.is_used()) continue;
+    if (!ranking.best_is_right) report.failures.push_back(cat(ranking.id, ": the best layout is another's"));
+    if (ranking.tau < kLeastTau) {
+      report.failures.push_back(cat(ranking.id, ": Kendall tau ", fixed(ranking.tau, 2), ", at least ", kLeastTau));
+    }
+  }
+  for (const PairOrder& order : report.time->groups) {
+    if (order.right < kLeastOrder * order.pairs) {
+      report.failures.push_back(cat("group ", order.group, ": ", order.right, " of ", order.pairs, " pairs in order"));
+    }
+  }
+}
+
+FileReport validate_file(const std::filesystem::path& path) {
+  const json file = parse_json(read_text_file(path.string(), "[plan]"), path.string());
+  FileReport report;
+  report.name = path.filename().string();
+  const auto text = [&file](const char* key) {
+    return file.is_object() && file.contains(key) && file[key].is_string() ? file[key].get<std::string>() : "";
+  };
+  report.title = text("title");
+  const std::string dataset = text("dataset");
+  try {
+    if (dataset == "measured_step_times") {
+      report.time = validate_time(file);
+      check_time(report);
+    } else if (dataset == "memory_measured") {
+      report.rows = validate_memory(file);
+      check_rows(report);
+    } else if (dataset == "hardware") {
+      report.rows = validate_collectives(file);
+      check_rows(report);
+    } else {
+      report.why =
+          dataset.empty() ? "it names no dataset" : cat("nothing is compared for dataset ", in_quotes(dataset));
+    }
+  } catch (const json::exception& error) {
+    throw UsageError(cat("[plan] ", path.string(), ": a value has another type than the format says: ", error.what()));
+  }
+  return report;
+}
+
+}  // namespace
+
+std::vector<FileReport> validate_folder(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<fs::path> paths;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".json") paths.push_back(entry.path());
+  }
+  if (error)
+    throw UsageError(cat("[plan] --validate ", folder, ": ", error.message(), "; name a folder of golden files"));
+  if (paths.empty()) throw UsageError(cat("[plan] --validate ", folder, ": holds no *.json"));
+  std::sort(paths.begin(), paths.end());
+  std::vector<FileReport> reports;
+  for (const fs::path& path : paths) reports.push_back(validate_file(path));
+  return reports;
+}
+
+}  // namespace octavo
