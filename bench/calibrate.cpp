@@ -16,7 +16,7 @@
 #include "octavo/base/json.h"
 #include "octavo/base/text.h"
 #include "octavo/plan/step_time.h"
-#include "plan/measured_run.h"
+#include "validation/measured_run.h"
 
 using namespace octavo;
 using nlohmann::json;

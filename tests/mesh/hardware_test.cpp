@@ -1,18 +1,15 @@
 #include "octavo/mesh/hardware.h"
 
+#include <doctest/doctest.h>
+
 #include <set>
 
-#include "golden_cases.h"
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
 
 using namespace octavo;
 
 namespace {
-
-/// A number of the file against one of ours; null against absence.
-void check_constant(const std::optional<HardwareConstant>& constant, const nlohmann::json& expected) {
-  CHECK(constant.has_value() == !expected.is_null());
-  if (constant && !expected.is_null()) CHECK(agrees(constant->value, expected.get<double>(), 1e-12));
-}
 
 std::string refusal(std::string_view name) {
   try {
@@ -24,41 +21,6 @@ std::string refusal(std::string_view name) {
 }
 
 }  // namespace
-
-TEST_CASE("the catalogue holds what data sheets say") {
-  for (const GoldenCase& one : golden_cases("hardware", "acc.")) {
-    CAPTURE(one.id);
-    const Accelerator& accelerator = find_accelerator(one.input.at("accelerator").get<std::string>());
-    for (const auto& item : one.expect.items()) {
-      const nlohmann::json& value = item.value();
-      CAPTURE(item.key());
-      if (item.key() == "peak_dense_bf16_flops") {
-        check_constant(accelerator.bf16_flops, value);
-      } else if (item.key() == "peak_dense_fp8_flops") {
-        check_constant(accelerator.fp8_flops, value);
-      } else if (item.key() == "hbm_bytes") {
-        check_constant(accelerator.memory_bytes, value);
-      } else if (item.key() == "hbm_bytes_per_s") {
-        check_constant(accelerator.memory_bandwidth, value);
-      } else if (item.key() == "fabric") {
-        const Fabric& fabric = accelerator.fabric;
-        CHECK((fabric.topology == FabricTopology::FullMesh) == (value.at("topology") == "full mesh"));
-        check_constant(fabric.ranks, value.at("gpus"));
-        check_constant(fabric.bandwidth, value.at("per_gpu_each_way_bytes_per_s"));
-        check_constant(fabric.pair_bandwidth, value.at("per_pair_each_way_bytes_per_s"));
-      } else if (item.key() == "network") {
-        check_constant(accelerator.network.nics, value.at("nics_per_node"));
-        check_constant(accelerator.network.nic_bits, value.at("nic_bits_per_s"));
-        CHECK(agrees(accelerator.network.bandwidth(), value.at("per_gpu_each_way_bytes_per_s").get<double>(), 1e-12));
-      } else if (item.key() == "measured_best_gemm_flops") {
-        check_constant(accelerator.measured_bf16_flops, value.at("bf16"));
-        if (value.contains("fp8")) check_constant(accelerator.measured_fp8_flops, value.at("fp8"));
-      } else {
-        FAIL_CHECK("a key that nobody compares");
-      }
-    }
-  }
-}
 
 TEST_CASE("every constant of every accelerator has a unit, a source and a date") {
   for (const Accelerator& accelerator : hardware_catalogue()) {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "octavo/plan/golden_folder.h"
+#include "octavo/validation/golden_folder.h"
 
 namespace octavo::cli {
 

@@ -56,6 +56,10 @@ json validation_json(std::span<const FileReport> reports) {
               {"title", report.title},
               {"why_not_compared", report.why},
               {"beyond_limit", report.failures}};
+    file["identities"] = {{"cases", report.identities.cases},
+                          {"figures", report.identities.figures},
+                          {"wrong", report.identities.wrong},
+                          {"not_compared", report.identities.left_out}};
     file["rows"] = json::array();
     const std::vector<ValidationRow>& rows = report.time ? report.time->rows : report.rows;
     for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -53,6 +53,25 @@ std::string left_out(const std::vector<ValidationRow>& rows) {
   return "Left out:\n\n" + table({"rows", "reason", "the first"}, lines);
 }
 
+/// Lists of more than these many lines are cut.
+constexpr std::size_t kMostLines = 20;
+
+std::string identity_text(const IdentityReport& report) {
+  if (report.cases == 0 && report.left_out.empty()) return "";
+  std::string text = cat("Identities: ", report.figures - static_cast<int>(report.wrong.size()), " of ", report.figures,
+                         " figures of ", report.cases, " cases are the same.\n\n");
+  const auto list = [&text](const char* what, const std::vector<std::string>& lines) {
+    if (lines.empty()) return;
+    text += cat(what, "\n\n");
+    for (std::size_t i = 0; i < lines.size() && i < kMostLines; ++i) text += "- " + lines[i] + "\n";
+    if (lines.size() > kMostLines) text += cat("- and ", lines.size() - kMostLines, " more (--json lists all)\n");
+    text += "\n";
+  };
+  list("Other than published:", report.wrong);
+  list("Not compared:", report.left_out);
+  return text;
+}
+
 std::string counts(const std::vector<ValidationRow>& rows) {
   const auto used = std::count_if(rows.begin(), rows.end(), [](const ValidationRow& row) { return row.is_used(); });
   return cat(used, " of ", rows.size(), " published figures used.\n\n");
@@ -127,11 +146,12 @@ std::string validation_text(std::span<const FileReport> reports) {
       text += cat("Not compared: ", report.why, ".\n\n");
       continue;
     }
+    text += identity_text(report.identities);
     if (report.time) {
       text += counts(report.time->rows) + source_table(*report.time) + order_text(*report.time) +
               ranking_text(*report.time) + left_out(report.time->rows) +
               row_table(report.time->rows, &report.time->baseline);
-    } else {
+    } else if (!report.rows.empty()) {
       text += counts(report.rows) + left_out(report.rows) + row_table(report.rows, nullptr);
     }
   }

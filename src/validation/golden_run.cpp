@@ -1,11 +1,11 @@
-#include "plan/golden_run.h"
+#include "validation/golden_run.h"
 
 #include <algorithm>
 #include <cctype>
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
-#include "octavo/plan/golden_model.h"
+#include "octavo/validation/golden_model.h"
 
 namespace octavo {
 namespace {

@@ -1,4 +1,4 @@
-#include "octavo/plan/memory_validation.h"
+#include "octavo/validation/memory_validation.h"
 
 #include <cctype>
 #include <cmath>
@@ -6,8 +6,8 @@
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
-#include "octavo/plan/framework_memory.h"
-#include "plan/golden_run.h"
+#include "octavo/validation/framework_memory.h"
+#include "validation/golden_run.h"
 
 namespace octavo {
 namespace {
@@ -70,7 +70,7 @@ class Case {
   Case(const json& each, const json& models) : each_(each), models_(models) {
     if (!each.is_object() || !each.contains("id") || !each["id"].is_string() || !each.contains("input") ||
         !each["input"].is_object() || !each.contains("expect") || !each["expect"].is_object()) {
-      throw UsageError("[plan] validate: a case of memory needs id, input and expect");
+      throw UsageError("[validation] validate: a case of memory needs id, input and expect");
     }
   }
 
@@ -197,7 +197,7 @@ class Case {
 
 std::vector<ValidationRow> validate_memory(const json& file) {
   if (!file.is_object() || !file.contains("cases") || !file["cases"].is_array()) {
-    throw UsageError("[plan] validate: a file of memory has a list \"cases\"");
+    throw UsageError("[validation] validate: a file of memory has a list \"cases\"");
   }
   const json models = file.contains("models") ? file["models"] : json::object();
   std::vector<ValidationRow> rows;

@@ -1,4 +1,4 @@
-#include "octavo/plan/memory_validation.h"
+#include "octavo/validation/memory_validation.h"
 
 #include <doctest/doctest.h>
 
@@ -11,9 +11,9 @@
 #include "octavo/base/error.h"
 #include "octavo/base/json.h"
 #include "octavo/base/text.h"
-#include "octavo/plan/framework_memory.h"
-#include "octavo/plan/golden_model.h"
 #include "octavo/spec/parameters.h"
+#include "octavo/validation/framework_memory.h"
+#include "octavo/validation/golden_model.h"
 
 using namespace octavo;
 using nlohmann::json;
@@ -197,7 +197,7 @@ TEST_CASE("models are made from dimensions in four kinds, and a dimension that i
   gpt.erase("ffn");
   CHECK_THROWS_AS(golden_model(gpt, "g"), UsageError);
   gpt["ffn"] = 0;
-  CHECK_THROWS_WITH_AS(golden_model(gpt, "g"), "[plan] model g: ffn is 0; a dimension is at least 1", UsageError);
+  CHECK_THROWS_WITH_AS(golden_model(gpt, "g"), "[validation] model g: ffn is 0; a dimension is at least 1", UsageError);
   gpt["kind"] = "rnn";
   CHECK_THROWS_AS(golden_model(gpt, "g"), UsageError);
 }

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "octavo/plan/time_validation.h"
+#include "octavo/validation/time_validation.h"
 
 namespace octavo {
 

@@ -1,4 +1,4 @@
-#include "octavo/plan/time_validation.h"
+#include "octavo/validation/time_validation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +11,8 @@
 #include "octavo/plan/pipeline_schedule.h"
 #include "octavo/plan/step_time.h"
 #include "octavo/spec/flops.h"
-#include "plan/measured_run.h"
-#include "plan/ranking.h"
+#include "validation/measured_run.h"
+#include "validation/ranking.h"
 
 namespace octavo {
 namespace {
@@ -71,7 +71,7 @@ class Validation {
   explicit Validation(const json& file)
       : file_(file), models_(file.contains("models") ? file["models"] : json::object()) {
     if (!file.is_object() || !file.contains("cases") || !file["cases"].is_array()) {
-      throw UsageError("[plan] a file of step times needs \"cases\", a list");
+      throw UsageError("[validation] a file of step times needs \"cases\", a list");
     }
   }
 

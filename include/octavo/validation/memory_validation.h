@@ -1,4 +1,4 @@
-// Published peaks of memory against what the rules of their framework say (plan/framework_memory.h).
+// Published peaks of memory against what the rules of their framework say (validation/framework_memory.h).
 //
 // A file is one of tests/data/golden/memory_measured.json's form: cases with "input" (what was run; null or absent is
 // unknown) and "expect" (what was seen). A figure gets a row; it is left out, with the reason, where the configuration
@@ -9,7 +9,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
-#include "octavo/plan/validation_row.h"
+#include "octavo/validation/validation_row.h"
 
 namespace octavo {
 

@@ -1,4 +1,4 @@
-#include "octavo/plan/framework_memory.h"
+#include "octavo/validation/framework_memory.h"
 
 #include <algorithm>
 #include <cmath>
@@ -192,7 +192,7 @@ class FrameworkStep {
       case RunRecompute::Full:
         return run_.offloads_checkpoints ? 0 : tokens_ * 2 * h_ / cut_;
     }
-    throw InternalError("[plan] unknown recompute");
+    throw InternalError("[validation] unknown recompute");
   }
 
   /// Micro-batches whose activations a stage keeps at most.
@@ -205,7 +205,7 @@ class FrameworkStep {
   void cut_stages() {
     const auto num_layers = static_cast<std::int64_t>(run_.model.layers.size());
     if (run_.pipeline > num_layers) {
-      throw UsageError(cat("[plan] ", run_.pipeline, " pipeline stages over ", num_layers, " layers"));
+      throw UsageError(cat("[validation] ", run_.pipeline, " pipeline stages over ", num_layers, " layers"));
     }
     if (!r_.balances_stages) {
       for (int s = 0; s < run_.pipeline; ++s) {

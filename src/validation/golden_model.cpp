@@ -1,4 +1,4 @@
-#include "octavo/plan/golden_model.h"
+#include "octavo/validation/golden_model.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -52,23 +52,42 @@ MoeSpec experts(JsonObject& entry) {
   return spec;
 }
 
-/// Public models that rows name and files need not repeat.
-const char* known_dimensions(const std::string& name) {
-  if (name == "llama-7b" || name == "llama-2-7b" || name == "llama2-7b") {
-    return R"({"kind": "llama", "hidden": 4096, "ffn": 11008, "layers": 32, "query_heads": 32, "kv_heads": 32,
-               "head_dim": 128, "vocab": 32000, "gated_mlp": true, "tied_embeddings": false})";
+/// Public models that rows name and files need not repeat; names without dashes.
+struct KnownModel {
+  const char* name;
+  int hidden, ffn, layers, query_heads, kv_heads, head_dim, vocab;
+};
+constexpr KnownModel kKnownModels[] = {
+    {"llama7b", 4096, 11008, 32, 32, 32, 128, 32000},     {"llama27b", 4096, 11008, 32, 32, 32, 128, 32000},
+    {"llama13b", 5120, 13824, 40, 40, 40, 128, 32000},    {"llama213b", 5120, 13824, 40, 40, 40, 128, 32000},
+    {"llama270b", 8192, 28672, 80, 64, 8, 128, 32000},    {"llama38b", 4096, 14336, 32, 32, 8, 128, 128256},
+    {"llama3.18b", 4096, 14336, 32, 32, 8, 128, 128256},  {"llama370b", 8192, 28672, 80, 64, 8, 128, 128256},
+    {"llama3.170b", 8192, 28672, 80, 64, 8, 128, 128256}, {"llama3.1405b", 16384, 53248, 126, 128, 8, 128, 128256},
+    {"qwen38b", 4096, 12288, 36, 32, 8, 128, 151936},     {"qwen332b", 5120, 25600, 64, 64, 8, 128, 151936},
+};
+
+std::optional<json> known_dimensions(std::string name) {
+  std::erase(name, '-');
+  for (const KnownModel& known : kKnownModels) {
+    if (name != known.name) continue;
+    return json{{"kind", "llama"},
+                {"hidden", known.hidden},
+                {"ffn", known.ffn},
+                {"layers", known.layers},
+                {"query_heads", known.query_heads},
+                {"kv_heads", known.kv_heads},
+                {"head_dim", known.head_dim},
+                {"vocab", known.vocab},
+                {"gated_mlp", true},
+                {"tied_embeddings", false}};
   }
-  if (name == "llama-13b" || name == "llama-2-13b" || name == "llama2-13b") {
-    return R"({"kind": "llama", "hidden": 5120, "ffn": 13824, "layers": 40, "query_heads": 40, "kv_heads": 40,
-               "head_dim": 128, "vocab": 32000, "gated_mlp": true, "tied_embeddings": false})";
-  }
-  return nullptr;
+  return std::nullopt;
 }
 
 }  // namespace
 
 ModelSpec golden_model(const json& value, const std::string& name) {
-  JsonObject entry(value, cat("[plan] model ", name));
+  JsonObject entry(value, cat("[validation] model ", name));
   const std::string kind = entry.text("kind");
   const bool has_experts = kind == "moe" || kind == "moe-mla";
   if (!has_experts && kind != "llama" && kind != "gpt") {
@@ -108,8 +127,8 @@ std::optional<ModelSpec> find_golden_model(const json& models, const std::string
   json entry;
   if (models.is_object() && models.contains(name)) {
     entry = models[name];
-  } else if (const char* known = known_dimensions(name)) {
-    entry = json::parse(known);
+  } else if (const std::optional<json> known = known_dimensions(name)) {
+    entry = *known;
   } else {
     return std::nullopt;
   }

@@ -7,7 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
-#include "octavo/plan/validation_row.h"
+#include "octavo/validation/validation_row.h"
 
 namespace octavo {
 

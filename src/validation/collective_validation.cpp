@@ -1,4 +1,4 @@
-#include "octavo/plan/collective_validation.h"
+#include "octavo/validation/collective_validation.h"
 
 #include <algorithm>
 #include <array>
@@ -51,7 +51,7 @@ void predict_copy(const json& input, ValidationRow& row) {
 
 std::vector<ValidationRow> validate_collectives(const json& file) {
   if (!file.is_object() || !file.contains("cases") || !file["cases"].is_array()) {
-    throw UsageError("[plan] validate: a file of hardware has a list \"cases\"");
+    throw UsageError("[validation] validate: a file of hardware has a list \"cases\"");
   }
   std::vector<ValidationRow> rows;
   for (const json& item : file["cases"]) {

@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include "octavo/plan/audit_pipeline.h"
@@ -9,14 +7,14 @@
 #include "octavo/spec/decode_state.h"
 #include "octavo/spec/flops.h"
 #include "octavo/spec/parameters.h"
-#include "plan/audit_readers.h"
+#include "validation/audit_answers.h"
 
-namespace octavo::audit_cases {
+namespace octavo {
 namespace {
 
 json layer_costs(const Audit& audit, const json& input, const json&) {
-  REQUIRE(input["pass_"] == "forward");
-  const std::int64_t tokens = input["tokens"], sequences = input["sequences"];
+  require(input["pass_"] == "forward");
+  const std::int64_t tokens = count(input, "tokens"), sequences = count(input, "sequences");
   const auto pairs = CausalPairs::HalfSquare;
   const auto times = static_cast<double>(sequences);
   const Flops attention = times * layer_flops(audit.model, audit.attention_layer(), tokens, pairs);
@@ -33,8 +31,9 @@ json layer_costs(const Audit& audit, const json& input, const json&) {
 
 json stage_costs(const Audit& audit, const json& input, const json& expect) {
   const bool by_layers = input["partition"] == "layers_even";
-  if (!by_layers) REQUIRE(input["partition"] == "superblocks_even");
-  const auto stages = even_stages(audit.model, input["pp"], by_layers ? 1 : super_block_size(audit.model));
+  if (!by_layers) require(input["partition"] == "superblocks_even");
+  const auto stages =
+      even_stages(audit.model, static_cast<int>(count(input, "pp")), by_layers ? 1 : super_block_size(audit.model));
   const std::vector<StageComposition> layers = compositions(audit.model, stages);
   json result;
   for (const StageComposition& stage : layers) {
@@ -59,8 +58,8 @@ json stage_costs(const Audit& audit, const json& input, const json& expect) {
 json best_cut(const Audit& audit, const json& input, const json&) {
   json result;
   for (const bool with_head : {false, true}) {
-    const auto stages = optimal_stages(audit.model, input["pp"], input["tokens"], with_head);
-    const StageBalance found = balance(stage_flops(audit.model, stages, input["tokens"], with_head));
+    const auto stages = optimal_stages(audit.model, count(input, "pp"), count(input, "tokens"), with_head);
+    const StageBalance found = balance(stage_flops(audit.model, stages, count(input, "tokens"), with_head));
     result[with_head ? "max_over_mean_with_head" : "max_over_mean_body"] = found.max_over_mean;
   }
   return result;
@@ -68,8 +67,8 @@ json best_cut(const Audit& audit, const json& input, const json&) {
 
 json identical_stages(const Audit& audit, const json& input, const json& expect) {
   const auto num_layers = static_cast<std::int64_t>(audit.model.layers.size());
-  CHECK(input["layers"] == num_layers);
-  CHECK(input["super_blocks"] == num_layers / super_block_size(audit.model));
+  require(input["layers"] == num_layers);
+  require(input["super_blocks"] == num_layers / super_block_size(audit.model));
   json result = {{"degrees", identical_degrees(audit.model, num_layers)}};
   for (const auto& item : expect.items()) {  // "pp4_layers_per_stage"
     if (!item.key().starts_with("pp")) continue;
@@ -102,13 +101,14 @@ json head_shares(const Audit& audit, const json&, const json& expect) {
 }
 
 json bubble(const Audit&, const json& input, const json&) {
-  const PipelineShape shape{PipelineKind::OneForwardOneBackward, input["pp"], input["micro_batches"]};
+  const PipelineShape shape{PipelineKind::OneForwardOneBackward, static_cast<int>(count(input, "pp")),
+                            static_cast<int>(count(input, "micro_batches"))};
   const PipelineBubble found = pipeline_bubble(shape, {.forward = 1, .backward_input = 1, .backward_weight = 1});
   return {{"over_ideal", found.over_ideal}, {"of_total", found.of_total}};
 }
 
 json ulysses(const Audit& audit, const json& input, const json&) {
-  const TensorFit fit = ulysses_fit(audit.model, input["sp"].get<std::int64_t>());
+  const TensorFit fit = ulysses_fit(audit.model, count(input, "sp"));
   const auto is_fine = [&](const char* name) {
     return std::find(fit.failing.begin(), fit.failing.end(), name) == fit.failing.end();
   };
@@ -138,7 +138,7 @@ json coordinates(const Audit&, const json& input, const json&) {
     sizes.insert(sizes.begin(), {axes.at(name), input["sizes"][name.get<std::string>()].get<int>()});
   }
   const DeviceMesh mesh(sizes);
-  CHECK(mesh.world_size() == input["world"]);
+  require(mesh.world_size() == input["world"]);
   json result;
   for (const json& name : input["order_fastest_first"]) {
     result["coordinates"][name.get<std::string>()] = mesh.index(input["rank"], axes.at(name));
@@ -148,7 +148,7 @@ json coordinates(const Audit&, const json& input, const json&) {
 
 }  // namespace
 
-std::map<std::string, Reader> stage_readers() {
+std::map<std::string, AuditAnswer> audit_stage_answers() {
   return {{"ratio_attention_to_gdn", layer_costs},
           {"stage_composition_gdn_attn", stage_costs},
           {"max_over_mean_body", best_cut},
@@ -160,4 +160,4 @@ std::map<std::string, Reader> stage_readers() {
           {"coordinates", coordinates}};
 }
 
-}  // namespace octavo::audit_cases
+}  // namespace octavo

@@ -1,4 +1,4 @@
-// What the golden audits ask, answered by the library: one reader per kind of case.
+// What golden audits of a hybrid model ask: one answer per kind of case.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,13 @@
 #include "octavo/layout/misfit.h"
 #include "octavo/plan/audit_dimensions.h"
 
-namespace octavo::audit_cases {
+namespace octavo {
 
 using nlohmann::json;
 
-/// A model, and its table.
+/// A model with both kinds of layers, and its table.
 struct Audit {
-  explicit Audit(const std::string& config) : model(read_model_spec(config)), table(model) {}
+  explicit Audit(ModelSpec spec) : model(std::move(spec)), table(model) {}
 
   Layout tensor(std::int64_t degree, const std::string& misfit = "replicate") const {
     return parse_layout(cat("tensor=", degree, ":", misfit));
@@ -35,7 +35,7 @@ struct Audit {
     for (const BlockLayout& each : table.blocks()) {
       if (each.kind == kind) return each;
     }
-    throw InternalError("no such block");
+    throw UsageError("the model has no block of that kind");
   }
 
   /// The first parameter whose name ends so.
@@ -43,7 +43,7 @@ struct Audit {
     for (const Parameter& each : table.parameters()) {
       if (each.name.ends_with(ending)) return each;
     }
-    throw InternalError("no parameter " + ending);
+    throw UsageError("the model has no parameter " + ending);
   }
 
   ModelSpec model;
@@ -55,16 +55,24 @@ struct Audit {
     for (const LayerSpec& layer : model.layers) {
       if (std::holds_alternative<Spec>(layer.mixer)) return layer;
     }
-    throw InternalError("no such layer");
+    throw UsageError("the model has no layer of that kind");
   }
 };
 
-using Reader = std::function<json(const Audit&, const json& input, const json& expect)>;
+using AuditAnswer = std::function<json(const Audit&, const json& input, const json& expect)>;
 
 /// By a key that only this kind of case expects. The first: sizes, slices, bytes. The second: layers and stages.
-std::map<std::string, Reader> size_readers();
-std::map<std::string, Reader> stage_readers();
+std::map<std::string, AuditAnswer> audit_size_answers();
+std::map<std::string, AuditAnswer> audit_stage_answers();
 
 std::string status_name(TensorFit::Status status);
 
-}  // namespace octavo::audit_cases
+/// input[key]. Throws UsageError for what is no count from 1 to 2^24.
+std::int64_t count(const json& input, const char* key);
+
+/// What a case takes for granted. Throws UsageError if it is not so.
+inline void require(bool holds) {
+  if (!holds) throw UsageError("the case takes for granted what this model or formula has not");
+}
+
+}  // namespace octavo

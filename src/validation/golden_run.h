@@ -6,7 +6,7 @@
 #include <string>
 #include <variant>
 
-#include "octavo/plan/framework_memory.h"
+#include "octavo/validation/framework_memory.h"
 
 namespace octavo {
 

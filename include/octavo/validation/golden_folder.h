@@ -1,10 +1,12 @@
 // A folder of published figures, and what octavo says in their place: `octavo plan --validate`.
 //
-// Every *.json of the folder with the form of tests/data/golden is compared, by its "dataset": measured step times
-// (plan/time_validation.h), peaks of memory (plan/memory_validation.h), collectives (plan/collective_validation.h).
+// Every *.json of the folder with the form of tests/data/golden is compared. Measurements by the file's "dataset": step
+// times (time_validation.h), peaks of memory (memory_validation.h), collectives (collective_validation.h). All else by
+// what a case expects (identities.h).
 //
 // What fails
 //   memory, collectives   a row that is further off than its tolerance
+//   identities            any figure that is another
 //   step times            a source whose mean error is above its limit; a published ranking whose best layout is
 //                         another's, or whose Kendall tau is below 0.8; a group with less than 90 % of its pairs in
 //                         order
@@ -14,8 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "octavo/plan/time_validation.h"
-#include "octavo/plan/validation_row.h"
+#include "octavo/validation/identities.h"
+#include "octavo/validation/time_validation.h"
+#include "octavo/validation/validation_row.h"
 
 namespace octavo {
 
@@ -23,6 +26,7 @@ struct FileReport {
   std::string name, title;
   std::vector<ValidationRow> rows;  // memory or collectives
   std::optional<TimeValidation> time;
+  IdentityReport identities;
   std::string why;                    // nothing of it is compared: the reason
   std::vector<std::string> failures;  // one line each
 };

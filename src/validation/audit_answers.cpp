@@ -1,6 +1,4 @@
-#include "plan/audit_readers.h"
-
-#include <doctest/doctest.h>
+#include "validation/audit_answers.h"
 
 #include <algorithm>
 
@@ -12,12 +10,12 @@
 #include "octavo/spec/flops.h"
 #include "octavo/spec/parameters.h"
 
-namespace octavo::audit_cases {
+namespace octavo {
 namespace {
 
 json divisors(const Audit& audit, const json& input, const json&) {
   const std::int64_t size = find_dimension(audit_dimensions(audit.model), input["dim"]).size;
-  CHECK(size == input["size"]);
+  require(size == input["size"]);
   return {{"divisors_upto_64", divisors_up_to(size, 64)},
           {"power_of_two_divisors", power_of_two_divisors(size, 2048)}};  // as far as the files list them
 }
@@ -32,18 +30,18 @@ json factors(const Audit& audit, const json& input, const json&) {
 }
 
 json tensor_status(const Audit& audit, const json& input, const json&) {
-  const TensorFit fit = tensor_fit(audit.model, input["tp"].get<std::int64_t>());
+  const TensorFit fit = tensor_fit(audit.model, count(input, "tp"));
   return {
       {"status", status_name(fit.status)}, {"failing_dims", fit.failing}, {"kv_replication_factor", fit.kv_replicas}};
 }
 
 json tensor_degrees(const Audit& audit, const json& input, const json&) {
-  const FittingDegrees degrees = fitting_degrees(audit.model, input["upto"].get<std::int64_t>());
+  const FittingDegrees degrees = fitting_degrees(audit.model, count(input, "upto"));
   return {{"exact", degrees.exact}, {"with_kv_replication", degrees.with_kv_replication}};
 }
 
 json tensor_shapes(const Audit& audit, const json& input, const json& expect) {
-  const std::int64_t degree = input["tp"];
+  const std::int64_t degree = count(input, "tp");
   const bool exact = input["kv_policy"] == "exact";
   const Layout layout = audit.tensor(degree, exact ? "refuse" : "replicate");
   const Placement placement = place(audit.table, layout, 0);
@@ -89,7 +87,7 @@ json tensor_shapes(const Audit& audit, const json& input, const json& expect) {
     const HeadRange heads = heads_of(attention, share_of(attention, layout, std::stoi(rank.key())));
     query_heads[rank.key()] = closed(heads.parts);
     kv_heads[rank.key()] = exact ? closed(heads.units) : json(heads.units.begin);
-    if (!exact) CHECK(heads.units.size() == 1);
+    if (!exact) require(heads.units.size() == 1);
   }
   const HeadRange here = heads_of(attention, share_of(attention, layout, 0));
   const HeadRange recurrent = heads_of(delta_net, share_of(delta_net, layout, 0));
@@ -125,8 +123,8 @@ json mtp_count(const Audit& audit, const json&, const json&) {
 }
 
 json rank_parameters(const Audit& audit, const json& input, const json&) {
-  REQUIRE(input["zero"] == 0);
-  const std::int64_t degree = input["tp"], stages = input["pp"];
+  require(input["zero"] == 0);
+  const std::int64_t degree = count(input, "tp"), stages = count(input, "pp");
   const Layout layout = parse_layout(
       cat("pipeline=", stages, " tensor=", degree, ":", input["kv_policy"] == "exact" ? "refuse" : "replicate"));
   std::int64_t most = 0, sum = 0;
@@ -136,7 +134,7 @@ json rank_parameters(const Audit& audit, const json& input, const json&) {
     sum += elements;
   }
   return {{"params_per_rank", most},
-          {"state_bytes_per_rank", most * input["state_bytes_per_param"].get<std::int64_t>()},
+          {"state_bytes_per_rank", most * count(input, "state_bytes_per_param")},
           {"sum_over_ranks_minus_model", sum - num_parameters(audit.model)}};
 }
 
@@ -155,8 +153,8 @@ struct KvWeights {
 };
 
 json kv_copies(const Audit& audit, const json& input, const json&) {
-  REQUIRE(input["policy"] == "replicate_kv_weights");
-  const std::int64_t degree = input["tp"], layers = input["attention_layers"];
+  require(input["policy"] == "replicate_kv_weights");
+  const std::int64_t degree = count(input, "tp"), layers = count(input, "attention_layers");
   const KvWeights weights(audit, degree);
   const std::int64_t extra = layers * weights.extra, extra_total = extra * degree;
   return {{"kv_weight_elements_whole", layers * weights.whole},
@@ -176,7 +174,7 @@ json kv_copies(const Audit& audit, const json& input, const json&) {
 }
 
 json kv_copy_flops(const Audit& audit, const json& input, const json&) {
-  const std::int64_t degree = input["tp"];
+  const std::int64_t degree = count(input, "tp");
   const std::int64_t each = 2 * audit.num_attention() * KvWeights(audit, degree).extra, total = each * degree;
   return {{"extra_forward_flop_per_token_per_rank", each},
           {"extra_forward_flop_per_token_total", total},
@@ -185,9 +183,9 @@ json kv_copy_flops(const Audit& audit, const json& input, const json&) {
 }
 
 json kv_cache(const Audit& audit, const json& input, const json&) {
-  const std::int64_t degree = input["tp"];
-  const std::int64_t tokens = input["context"].get<std::int64_t>() * input["sequences"].get<std::int64_t>();
-  const Bytes element = input["bytes_per_element"];
+  const std::int64_t degree = count(input, "tp");
+  const std::int64_t tokens = count(input, "context") * count(input, "sequences");
+  const Bytes element = count(input, "bytes_per_element");
   const Bytes per_token = cache_elements(audit.table, audit.tensor(degree), 0, audit.model) * element;
   const Bytes here = per_token * tokens, whole = kv_cache_bytes_per_token(audit.model, element) * tokens;
   return {{"bytes_per_rank", here},
@@ -202,7 +200,7 @@ json kv_cache(const Audit& audit, const json& input, const json&) {
 }
 
 json decode_state(const Audit& audit, const json& input, const json&) {
-  const std::int64_t sequences = input["sequences"];
+  const std::int64_t sequences = count(input, "sequences");
   return {{"recurrent_state_bytes_per_layer", sequences * recurrent_state_bytes(audit.delta_net())},
           {"recurrent_state_bytes_model", sequences * recurrent_state_bytes(audit.model)},
           {"conv_state_bytes_per_layer_bf16", sequences * conv_state_bytes(audit.delta_net(), 2)},
@@ -211,8 +209,9 @@ json decode_state(const Audit& audit, const json& input, const json&) {
 }
 
 json gather(const Audit& audit, const json& input, const json&) {
-  REQUIRE(input["policy"] == "gather_qkv_activations");
-  const GatherPrice price = gather_price(audit.model, input["tp"], input["tokens"], input["bytes_per_element"]);
+  require(input["policy"] == "gather_qkv_activations");
+  const GatherPrice price =
+      gather_price(audit.model, count(input, "tp"), count(input, "tokens"), count(input, "bytes_per_element"));
   return {{"full_tensor_elements_per_layer", price.full_elements},
           {"received_elements_per_rank_per_layer_fwd", price.received_elements},
           {"received_bytes_per_rank_model_fwd", price.forward},
@@ -220,8 +219,8 @@ json gather(const Audit& audit, const json& input, const json&) {
 }
 
 json compare_policies(const Audit& audit, const json& input, const json& expect) {
-  const std::int64_t world = input["tp_world"];
-  const Bytes state = input["state_bytes_per_param"];
+  const std::int64_t world = count(input, "tp_world");
+  const Bytes state = count(input, "state_bytes_per_param");
   const std::int64_t replicated = stored_elements(audit.table, audit.tensor(world), 0, audit.model);
   const std::int64_t extra = audit.num_attention() * KvWeights(audit, world).extra;
   json result = {{"replicate_params_per_rank", replicated}, {"replicate_extra_bytes_per_rank", extra * state}};
@@ -238,7 +237,7 @@ json compare_policies(const Audit& audit, const json& input, const json& expect)
 }
 
 json padded_heads(const Audit& audit, const json& input, const json&) {
-  const std::int64_t heads = audit.attention().num_heads, degree = input["tp"];
+  const std::int64_t heads = audit.attention().num_heads, degree = count(input, "tp");
   const Padding padded = padding(heads, degree);
   return {{"query_heads_per_rank_exact", heads % degree == 0},
           {"smallest_padded_query_heads", padded.padded},
@@ -246,6 +245,15 @@ json padded_heads(const Audit& audit, const json& input, const json&) {
 }
 
 }  // namespace
+
+std::int64_t count(const json& input, const char* key) {
+  constexpr std::int64_t kMost = 1 << 24;
+  const auto found = input.find(key);
+  if (found == input.end() || !found->is_number_integer() || *found < 1 || *found > kMost) {
+    throw UsageError(cat("the case's ", key, " is no count"));
+  }
+  return found->get<std::int64_t>();
+}
 
 std::string status_name(TensorFit::Status status) {
   switch (status) {
@@ -259,7 +267,7 @@ std::string status_name(TensorFit::Status status) {
   return "";
 }
 
-std::map<std::string, Reader> size_readers() {
+std::map<std::string, AuditAnswer> audit_size_answers() {
   return {{"divisors_upto_64", divisors},
           {"power_of_two_part", factors},
           {"failing_dims", tensor_status},
@@ -278,4 +286,4 @@ std::map<std::string, Reader> size_readers() {
           {"smallest_padded_query_heads", padded_heads}};
 }
 
-}  // namespace octavo::audit_cases
+}  // namespace octavo

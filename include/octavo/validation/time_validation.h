@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "octavo/plan/validation_row.h"
+#include "octavo/validation/validation_row.h"
 
 namespace octavo {
 

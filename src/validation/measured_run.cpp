@@ -1,11 +1,11 @@
-#include "plan/measured_run.h"
+#include "validation/measured_run.h"
 
 #include <algorithm>
 #include <cctype>
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
-#include "octavo/plan/golden_model.h"
+#include "octavo/validation/golden_model.h"
 
 namespace octavo {
 namespace {

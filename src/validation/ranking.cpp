@@ -1,4 +1,4 @@
-#include "plan/ranking.h"
+#include "validation/ranking.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,7 +8,7 @@
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/plan/step_time.h"
-#include "plan/measured_run.h"
+#include "validation/measured_run.h"
 
 namespace octavo {
 namespace {

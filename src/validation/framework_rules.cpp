@@ -1,5 +1,5 @@
 // Where each number comes from.
-#include "octavo/plan/framework_memory.h"
+#include "octavo/validation/framework_memory.h"
 
 namespace octavo {
 

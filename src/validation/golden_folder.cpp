@@ -1,4 +1,4 @@
-#include "octavo/plan/golden_folder.h"
+#include "octavo/validation/golden_folder.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -7,8 +7,8 @@
 #include "octavo/base/error.h"
 #include "octavo/base/json.h"
 #include "octavo/base/text.h"
-#include "octavo/plan/collective_validation.h"
-#include "octavo/plan/memory_validation.h"
+#include "octavo/validation/collective_validation.h"
+#include "octavo/validation/memory_validation.h"
 
 namespace octavo {
 namespace {
@@ -52,7 +52,7 @@ void check_time(FileReport& report) {
 }
 
 FileReport validate_file(const std::filesystem::path& path) {
-  const json file = parse_json(read_text_file(path.string(), "[plan]"), path.string());
+  const json file = parse_json(read_text_file(path.string(), "[validation]"), path.string());
   FileReport report;
   report.name = path.filename().string();
   const auto text = [&file](const char* key) {
@@ -70,12 +70,15 @@ FileReport validate_file(const std::filesystem::path& path) {
     } else if (dataset == "hardware") {
       report.rows = validate_collectives(file);
       check_rows(report);
-    } else {
-      report.why =
-          dataset.empty() ? "it names no dataset" : cat("nothing is compared for dataset ", in_quotes(dataset));
+    } else if (!file.is_object() || !file.contains("cases")) {
+      report.why = "it has no list of cases";
+      return report;
     }
+    report.identities = check_identities(file);
+    for (const std::string& wrong : report.identities.wrong) report.failures.push_back(wrong);
   } catch (const json::exception& error) {
-    throw UsageError(cat("[plan] ", path.string(), ": a value has another type than the format says: ", error.what()));
+    throw UsageError(
+        cat("[validation] ", path.string(), ": a value has another type than the format says: ", error.what()));
   }
   return report;
 }
@@ -90,8 +93,8 @@ std::vector<FileReport> validate_folder(const std::string& folder) {
     if (entry.path().extension() == ".json") paths.push_back(entry.path());
   }
   if (error)
-    throw UsageError(cat("[plan] --validate ", folder, ": ", error.message(), "; name a folder of golden files"));
-  if (paths.empty()) throw UsageError(cat("[plan] --validate ", folder, ": holds no *.json"));
+    throw UsageError(cat("[validation] --validate ", folder, ": ", error.message(), "; name a folder of golden files"));
+  if (paths.empty()) throw UsageError(cat("[validation] --validate ", folder, ": holds no *.json"));
   std::sort(paths.begin(), paths.end());
   std::vector<FileReport> reports;
   for (const fs::path& path : paths) reports.push_back(validate_file(path));
