@@ -20,12 +20,12 @@ std::int64_t stripe(std::int64_t keys) {
 }  // namespace
 
 StepMemory::Heads StepMemory::heads(const LayerSizes& sizes, const LayerNumbers& layer, const BlockPass& pass,
-                                    std::int64_t step, bool keeps_graph) const {
+                                    std::int64_t kv_heads, bool keeps_graph) const {
   Heads heads{};
   const bool cuts = n_.sequence > 1, ring = cuts && n_.sequence_form == SequenceForm::Ring && !pass.folds;
   const bool ulysses = cuts && n_.sequence_form == SequenceForm::Ulysses && !pass.folds;
   const std::int64_t hidden = n_.model.hidden_size();
-  heads.kv_heads = pass.units_of(step);
+  heads.kv_heads = kv_heads;
   heads.tokens = pass.tokens;
   heads.exchanges = sizes.softmax && (pass.folds || (cuts && !ulysses));
   heads.keeps_graph = keeps_graph;
@@ -53,6 +53,13 @@ StepMemory::Heads StepMemory::heads(const LayerSizes& sizes, const LayerNumbers&
   heads.backward_scratch = width * (3 * stripe(keys) + 4 * kQueryBlock) * o + 2 * block * s + 3 * narrow_block +
                            width * (2 * stripe(keys) + kQueryBlock) * s;
   return heads;
+}
+
+StepMemory::StepHeads StepMemory::step_heads(const LayerSizes& sizes, const LayerNumbers& layer, const BlockPass& pass,
+                                             bool keeps_graph) const {
+  const std::int64_t least = pass.units / pass.steps, num_early = pass.units % pass.steps;
+  const Heads late = heads(sizes, layer, pass, least, keeps_graph);
+  return {num_early > 0 ? heads(sizes, layer, pass, least + 1, keeps_graph) : late, late, num_early};
 }
 
 void StepMemory::project(const LayerSizes& sizes, const Heads& heads, bool again) {
@@ -122,14 +129,14 @@ void StepMemory::backward_project(const LayerSizes& sizes, const Heads& heads, b
 void StepMemory::attention_forward(const LayerSizes& sizes, const LayerNumbers& layer) {
   meter_.enter(PeakPlace::MixerForward);
   const BlockPass& pass = layer.mixer_forward;
-  const auto step = [&](std::int64_t i) { return heads(sizes, layer, pass, i, n_.keeps_graph); };
+  const StepHeads step = step_heads(sizes, layer, pass, n_.keeps_graph);
   const Bytes foreign = foreign_rows(pass, (layer.panel_rows + layer.query_rows) * n_.model.hidden_size(), false);
   meter_.take(Communication, foreign);
   begin_forward(pass, true);
-  const Heads first = step(0);
+  const bool ahead = step(0).exchanges;
   std::int64_t num_projected = 0;
   for (std::int64_t i = 0; i < pass.steps; ++i) {
-    const std::int64_t last = std::min(i + (first.exchanges ? 1 : 0), pass.steps - 1);
+    const std::int64_t last = std::min(i + (ahead ? 1 : 0), pass.steps - 1);
     for (; num_projected <= last; ++num_projected) project(sizes, step(num_projected), false);
     mix(step(i), false);
     if (i > 0) meter_.give(Workspace, n_.activation(pass.tokens));
@@ -142,7 +149,7 @@ void StepMemory::attention_backward(const LayerSizes& sizes, const LayerNumbers&
   meter_.enter(PeakPlace::MixerBackward);
   const BlockPass& pass = layer.mixer_backward;
   const bool recomputes = !n_.keeps_graph;
-  const auto step = [&](std::int64_t i) { return heads(sizes, layer, pass, i, true); };
+  const StepHeads step = step_heads(sizes, layer, pass, true);
   const auto sends = [&](std::int64_t i) {
     const std::int64_t own_steps = std::max<std::int64_t>(1, pass.steps / n_.fold);
     const bool owns = pass.owns_steps && (owns_first ? i < own_steps : i >= pass.steps - own_steps);
@@ -161,7 +168,7 @@ void StepMemory::attention_backward(const LayerSizes& sizes, const LayerNumbers&
   };
   const auto mix_again = [&](std::int64_t i) {
     if (!recomputes) return;
-    const Heads current = step(i);
+    const Heads& current = step(i);
     mix(current, true);
     if (n_.keeps_projection && !sizes.qk_norm) meter_.give(Workspace, current.product);
   };

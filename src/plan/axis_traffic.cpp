@@ -5,13 +5,13 @@
 namespace octavo {
 namespace {
 
-CollectiveTimes times(const Layout& layout, const Cluster& cluster, std::initializer_list<Axis> axes) {
-  return {cluster.links(layout.mesh, std::span<const Axis>(axes.begin(), axes.size())), cluster.accelerator.timing};
+CollectiveTimes times(const DeviceMesh& mesh, const Cluster& cluster, std::initializer_list<Axis> axes) {
+  return {cluster.links(mesh, std::span<const Axis>(axes.begin(), axes.size())), cluster.accelerator.timing};
 }
 
-int product(const Layout& layout, std::initializer_list<Axis> axes) {
+int product(const DeviceMesh& mesh, std::initializer_list<Axis> axes) {
   int ranks = 1;
-  for (const Axis axis : axes) ranks *= layout.mesh.size(axis);
+  for (const Axis axis : axes) ranks *= mesh.size(axis);
   return ranks;
 }
 
@@ -35,16 +35,16 @@ void add_activations(Traffic& traffic, const CollectiveTimes& group, int degree,
 
 }  // namespace
 
-AxisGroups::AxisGroups(const Layout& layout, const Cluster& cluster)
-    : tensor(times(layout, cluster, {Axis::Tensor})),
-      sequence(times(layout, cluster, {Axis::Sequence})),
-      fold(times(layout, cluster, {Axis::Fold})),
-      expert(times(layout, cluster, {Axis::Expert})),
-      pipeline(times(layout, cluster, {Axis::Pipeline})),
-      data(times(layout, cluster, {Axis::Data, Axis::Sequence})),
-      all_tokens(times(layout, cluster, {Axis::Data, Axis::Sequence, Axis::Expert})),
-      num_data(product(layout, {Axis::Data, Axis::Sequence})),
-      num_all_tokens(product(layout, {Axis::Data, Axis::Sequence, Axis::Expert})) {}
+AxisGroups::AxisGroups(const DeviceMesh& mesh, const Cluster& cluster)
+    : tensor(times(mesh, cluster, {Axis::Tensor})),
+      sequence(times(mesh, cluster, {Axis::Sequence})),
+      fold(times(mesh, cluster, {Axis::Fold})),
+      expert(times(mesh, cluster, {Axis::Expert})),
+      pipeline(times(mesh, cluster, {Axis::Pipeline})),
+      data(times(mesh, cluster, {Axis::Data, Axis::Sequence})),
+      all_tokens(times(mesh, cluster, {Axis::Data, Axis::Sequence, Axis::Expert})),
+      num_data(product(mesh, {Axis::Data, Axis::Sequence})),
+      num_all_tokens(product(mesh, {Axis::Data, Axis::Sequence, Axis::Expert})) {}
 
 void LayerTraffic::operator+=(const LayerTraffic& other) {
   tensor += other.tensor;

@@ -7,9 +7,9 @@
 
 namespace octavo {
 
-/// The groups of a layout's axes on a cluster.
+/// The groups of a mesh's axes on a cluster.
 struct AxisGroups {
-  AxisGroups(const Layout& layout, const Cluster& cluster);
+  AxisGroups(const DeviceMesh& mesh, const Cluster& cluster);
   CollectiveTimes tensor, sequence, fold, expert, pipeline, data, all_tokens;  // data; data, sequence and expert
   int num_data, num_all_tokens;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 
 #include "octavo/plan/memory_estimate.h"
 
@@ -26,6 +27,17 @@ class MemoryMeter {
   void touch(MemoryPart part, Bytes bytes) {
     take(part, bytes);
     give(part, bytes);
+  }
+  /// What `step` leaves behind, `times` more: for steps that are alike and never the peak.
+  template <class Step>
+  void repeat(const Step& step, std::int64_t times) {
+    const std::array<Bytes, kNumMemoryParts> before = by_part_;
+    step();
+    for (int i = 0; i < kNumMemoryParts; ++i) {
+      const Bytes left = times * (by_part_[i] - before[i]);
+      by_part_[i] += left;
+      live_ += left;
+    }
   }
   Bytes live(MemoryPart part) const { return by_part_[static_cast<int>(part)]; }
   Bytes live() const { return live_; }

@@ -19,14 +19,14 @@ void StepMemory::mlp_forward(const LayerSizes& sizes, const LayerNumbers& layer)
   if (n_.expert > 1) meter_.touch(Communication, 2 * rows);  // sent and received
   meter_.take(Activations, rows);
   meter_.touch(Workspace, rows);  // the experts' outputs, before they are summed per token
-  for (std::int64_t i = 0; i < pass.steps; ++i) {
+  run_steps(pass, [&](std::int64_t i) {
     const Bytes features = pass.tokens * pass.units_of(i) * n_.element;
     meter_.take(Activations, 3 * features);
     if (!n_.keeps_graph && !n_.keeps_gate_up) meter_.give(Activations, 2 * features);
     meter_.take(Workspace, n_.activation(pass.tokens));
     if (!n_.keeps_graph) meter_.give(Activations, features);
     if (i > 0) meter_.give(Workspace, n_.activation(pass.tokens));
-  }
+  });
   if (!n_.keeps_graph) meter_.give(Activations, rows);
   end_forward(pass, false);
 }
@@ -39,7 +39,7 @@ void StepMemory::mlp_backward(const LayerSizes& sizes, const LayerNumbers& layer
   if (!n_.keeps_graph) meter_.take(Activations, rows);
   if (n_.expert > 1) meter_.touch(Communication, 2 * rows);
   meter_.take(Workspace, rows);  // their gradients
-  for (std::int64_t i = 0; i < pass.steps; ++i) {
+  run_steps(pass, [&](std::int64_t i) {
     const Bytes features = pass.tokens * pass.units_of(i) * n_.element;
     // Of experts one matrix at a time, but those that travel go by all of a step's.
     const std::int64_t of_experts = pass.folds ? layer.expert_elements / 3 : layer.expert_step;
@@ -60,7 +60,7 @@ void StepMemory::mlp_backward(const LayerSizes& sizes, const LayerNumbers& layer
     meter_.give(Workspace, 2 * features);
     if (i > 0) meter_.give(Workspace, n_.activation(pass.tokens));
     if (sends) send(2 * elements);
-  }
+  });
   meter_.give(Workspace, rows);
   meter_.give(Activations, rows);
   end_backward(pass, false, gathered_gradient);

@@ -57,8 +57,16 @@ class StepMemory {
   void sum(const BlockPass& pass, bool attention);
 
   // attention_memory.cpp, mlp_memory.cpp
-  Heads heads(const LayerSizes& sizes, const LayerNumbers& layer, const BlockPass& pass, std::int64_t step,
+  Heads heads(const LayerSizes& sizes, const LayerNumbers& layer, const BlockPass& pass, std::int64_t kv_heads,
               bool keeps_graph) const;
+  /// Of each step of a pass: early ones may have one KV head more.
+  struct StepHeads {
+    Heads early, late;
+    std::int64_t num_early;
+    const Heads& operator()(std::int64_t step) const { return step < num_early ? early : late; }
+  };
+  StepHeads step_heads(const LayerSizes& sizes, const LayerNumbers& layer, const BlockPass& pass,
+                       bool keeps_graph) const;
   void project(const LayerSizes& sizes, const Heads& heads, bool again);
   void mix(const Heads& heads, bool again);
   void backward_mix(const Heads& heads, bool gathers, bool sends);
@@ -69,6 +77,26 @@ class StepMemory {
   void mlp_backward(const LayerSizes& sizes, const LayerNumbers& layer);
   /// Rows of the tokens of experts, and what the router says of them.
   Bytes dispatched(const LayerSizes& sizes, const BlockPass& pass) const;
+  /// Calls step(i) for the steps of a pass, but for those in the middle of many with as many units each: what they
+  /// leave behind is that of the one before, so that the first or the last has the peak.
+  template <class Step>
+  void run_steps(const BlockPass& pass, const Step& step) {
+    const auto run = [&](std::int64_t begin, std::int64_t end) {
+      std::int64_t next = begin;
+      while (next < end) {
+        const std::int64_t alike = next == begin + 3 ? end - 2 - next : 0;  // gradients arrive two steps later
+        if (alike > 0) {
+          meter_.repeat([&] { step(next); }, alike);
+          next += alike + 1;
+        } else {
+          step(next++);
+        }
+      }
+    };
+    const std::int64_t num_early = pass.units % pass.steps;
+    run(0, num_early);
+    run(num_early, pass.steps);
+  }
   /// The normed input of a block, before and after its steps.
   void begin_forward(const BlockPass& pass, bool attention);
   void end_forward(const BlockPass& pass, bool attention);

@@ -69,6 +69,19 @@ struct LayerStep {
   double total() const { return computing() + exposed() + host; }
 };
 
+}  // namespace
+
+/// Of one micro-batch, per kind of layer, and the head.
+struct StepParts {
+  RankShare share;
+  int micro_batches = 1;
+  double mean_fill = 1;  // of the micro-batches: the last may be smaller
+  std::vector<LayerStep> layers;
+  LayerStep head;
+};
+
+namespace {
+
 /// What overlapped communication shows beside `computing`.
 double exposed_part(double communication, double computing, const TimeRules& rules, double share) {
   const double window = rules.overlap * computing;
@@ -77,14 +90,14 @@ double exposed_part(double communication, double computing, const TimeRules& rul
 
 class StepCount {
  public:
-  StepCount(const StepPlan& plan, const TrainingJob& job, const Cluster& cluster, const TimeRules& rules,
+  StepCount(const StepPlan& plan, const TrainingJob& job, const AxisGroups& axis_groups, const TimeRules& rules,
             const Speeds& speeds, double hidden)
       : plan_(plan),
         layout_(plan.layout),
         rules_(rules),
         speeds_(speeds),
         hidden_(hidden),
-        groups(plan.layout, cluster),
+        groups(axis_groups),
         reads_batch(layout_.mesh.size(Axis::Data) * layout_.mesh.size(Axis::Expert)) {
     if (plan.micro_batch < 1) throw UsageError(cat("[plan] a micro-batch of ", plan.micro_batch, "; use at least 1"));
     const double sequences = std::ceil(static_cast<double>(job.batch) / reads_batch);
@@ -182,7 +195,7 @@ class StepCount {
   RankShare share_;
 
  public:
-  AxisGroups groups;
+  const AxisGroups& groups;
   double reads_batch;  // ranks that read other sequences
   int micro_batches;
   double mean_fill;  // of the micro-batches: the last may be smaller
@@ -230,6 +243,10 @@ Seconds StepTime::exposed() const {
   return sum;
 }
 
+Seconds StepTime::computing() const {
+  return matmul + attention + memory_bound + recompute + head + optimizer + fixed;
+}
+
 TimeModel::TimeModel(const ModelSpec& model, const TrainingJob& job, const Cluster& cluster, const TimeRules& rules) {
   if (job.sequence_length < 1 || job.batch < 1) {
     throw UsageError(
@@ -257,23 +274,37 @@ TimeModel::~TimeModel() = default;
 TimeModel::TimeModel(TimeModel&&) noexcept = default;
 
 StepTime TimeModel::step(const StepPlan& plan) const {
+  const AxisGroups groups(plan.layout.mesh, sizes_->cluster);
+  return step(plan, groups, *parts(plan, groups));
+}
+
+std::shared_ptr<const StepParts> TimeModel::parts(const StepPlan& plan, const AxisGroups& groups) const {
+  const StepCount count(plan, sizes_->job, groups, sizes_->rules, sizes_->speeds, sizes_->hidden);
+  auto parts = std::make_shared<StepParts>();
+  parts->share = count.share();
+  parts->micro_batches = count.micro_batches;
+  parts->mean_fill = count.mean_fill;
+  for (const LayerWork& work : sizes_->kinds.kinds()) parts->layers.push_back(count.layer(work));
+  parts->head = count.head(sizes_->vocabulary);
+  return parts;
+}
+
+StepTime TimeModel::step(const StepPlan& plan, const AxisGroups& groups, const StepParts& parts) const {
   const Sizes& sizes = *sizes_;
   const TimeRules& rules = sizes.rules;
-  const StepCount count(plan, sizes.job, sizes.cluster, rules, sizes.speeds, sizes.hidden);
   const int stages = plan.layout.mesh.size(Axis::Pipeline), chunks = plan.layout.virtual_stages;
   const int tensor = plan.layout.mesh.size(Axis::Tensor), fold = plan.layout.mesh.size(Axis::Fold);
 
-  std::vector<LayerStep> layers;
-  for (const LayerWork& work : sizes.kinds.kinds()) layers.push_back(count.layer(work));
-  const LayerStep head = count.head(sizes.vocabulary);
+  const std::vector<LayerStep>& layers = parts.layers;
+  const LayerStep& head = parts.head;
 
   // Borders between stages
   double border = 0;
   Traffic border_traffic;
   if (stages > 1) {
     const double cut = plan.layout.tensor_form == TensorForm::Scatter ? tensor : 1;
-    const double message = count.share().local_tokens * sizes.hidden * sizes.speeds.element / cut;
-    border_traffic.add(count.groups.pipeline, stages, Collective::Send, message, 2.0 * chunks);
+    const double message = parts.share.local_tokens * sizes.hidden * sizes.speeds.element / cut;
+    border_traffic.add(groups.pipeline, stages, Collective::Send, message, 2.0 * chunks);
     border = rules.pipeline_exposed * border_traffic.seconds / rules.collective_share;
     border += rules.border_latency * chunks * std::min(stages - 1, 2) / 2;
   }
@@ -292,14 +323,14 @@ StepTime TimeModel::step(const StepPlan& plan) const {
       forward += head.forward.sum();
       total += head.total();
     }
-    total = (total + border) * count.mean_fill;
-    forward = (forward + border / 2) * count.mean_fill;
+    total = (total + border) * parts.mean_fill;
+    forward = (forward + border / 2) * parts.mean_fill;
     times.push_back({forward, (total - forward) / 2, (total - forward) / 2});
     if (times.back().sum() > times[slowest].sum()) slowest = stage;
   }
 
   StepTime step;
-  const double rounds = count.micro_batches * count.mean_fill;
+  const double rounds = parts.micro_batches * parts.mean_fill;
   for (std::size_t kind = 0; kind < layers.size(); ++kind) {
     add(step, layers[kind], rounds * cut[slowest].layers[kind], rules.collective_share);
   }
@@ -315,9 +346,9 @@ StepTime TimeModel::step(const StepPlan& plan) const {
   }
   auto& pipeline = step.axes[static_cast<int>(Axis::Pipeline)];
   add(pipeline, border_traffic, border, rounds, rules.collective_share);
-  const double busy = count.micro_batches * times[slowest].sum();
+  const double busy = parts.micro_batches * times[slowest].sum();
   if (stages > 1) {
-    const PipelineShape shape{kind_of(plan.layout.pipeline_form), stages, count.micro_batches, chunks};
+    const PipelineShape shape{kind_of(plan.layout.pipeline_form), stages, parts.micro_batches, chunks};
     step.bubble = std::max(0.0, pipeline_makespan(shape, times) - busy);
   }
 
@@ -337,13 +368,13 @@ StepTime TimeModel::step(const StepPlan& plan) const {
   Traffic gradients;
   double data_exposed = 0;
   const auto exchange = [&](Collective kind, double bytes_per_element, double repeats) {
-    gradients.add(count.groups.all_tokens, count.groups.num_all_tokens, kind, dense * bytes_per_element, repeats);
-    gradients.add(count.groups.data, count.groups.num_data, kind, experts * bytes_per_element, repeats);
+    gradients.add(groups.all_tokens, groups.num_all_tokens, kind, dense * bytes_per_element, repeats);
+    gradients.add(groups.data, groups.num_data, kind, experts * bytes_per_element, repeats);
   };
   const double element = sizes.speeds.element;
   if (plan.layout.zero == ZeroStage::Weights) {
-    exchange(Collective::AllGather, element, 2.0 * count.micro_batches);
-    exchange(Collective::ReduceScatter, rules.gradient_bytes, count.micro_batches);
+    exchange(Collective::AllGather, element, 2.0 * parts.micro_batches);
+    exchange(Collective::ReduceScatter, rules.gradient_bytes, parts.micro_batches);
     const double seconds = gradients.seconds / rules.collective_share;
     data_exposed = exposed_part(seconds, busy, rules, rules.data_exposed);
   } else {
@@ -354,9 +385,9 @@ StepTime TimeModel::step(const StepPlan& plan) const {
   add(step.axes[static_cast<int>(Axis::Data)], gradients, data_exposed, 1, rules.collective_share);
 
   const bool cuts_optimizer = plan.layout.zero != ZeroStage::None;
-  step.optimizer = (dense / (cuts_optimizer ? count.groups.num_all_tokens : 1) +
-                    experts / (cuts_optimizer ? count.groups.num_data : 1)) *
-                   rules.optimizer_bytes / sizes.speeds.memory;
+  step.optimizer =
+      (dense / (cuts_optimizer ? groups.num_all_tokens : 1) + experts / (cuts_optimizer ? groups.num_data : 1)) *
+      rules.optimizer_bytes / sizes.speeds.memory;
   step.fixed = rules.step_latency;
   step.total = step.matmul + step.attention + step.memory_bound + step.recompute + step.host + step.head +
                step.optimizer + step.fixed + step.bubble + step.exposed();

@@ -70,8 +70,12 @@ struct StepTime {
   double mfu = 0, hfu = 0;         // model and executed FLOPs over total and the nominal peak; fixed formulas above
 
   const AxisTime& axis(Axis a) const { return axes[static_cast<int>(a)]; }
-  Seconds exposed() const;  // communication of all axes
+  Seconds exposed() const;    // communication of all axes
+  Seconds computing() const;  // the same whatever the links: no communication, bubble or waiting for the host
 };
+
+struct AxisGroups;  // plan/axis_traffic.h
+struct StepParts;
 
 class TimeModel {
  public:
@@ -83,6 +87,11 @@ class TimeModel {
   /// The step under a plan whose world the cluster has. About 2 microseconds. Throws UsageError for more stages than
   /// layers, or a micro-batch below 1.
   StepTime step(const StepPlan& plan) const;
+
+  /// The same in two halves, for a search. The first, the work of a micro-batch, is that of all plans that differ in
+  /// pipeline, ZeRO stage and degree of data alone and have as many micro-batches.
+  std::shared_ptr<const StepParts> parts(const StepPlan& plan, const AxisGroups& groups) const;
+  StepTime step(const StepPlan& plan, const AxisGroups& groups, const StepParts& parts) const;
 
  private:
   struct Sizes;
