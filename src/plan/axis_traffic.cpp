@@ -76,15 +76,15 @@ LayerTraffic layer_traffic(const LayerWork& work, const Layout& layout, const Ra
   if (share.tensor > 1) {
     const double message = activation / share.fold;
     if (layout.tensor_form == TensorForm::Scatter) {
-      add_activations(traffic.tensor, groups.tensor, share.tensor, message, again ? 14 : 10);
+      add_activations(traffic.tensor, groups.tensor, share.tensor, message, 10);
     } else {
-      traffic.tensor.add(groups.tensor, share.tensor, Collective::AllReduce, message, again ? 6 : 4);
+      traffic.tensor.add(groups.tensor, share.tensor, Collective::AllReduce, message, 4);
     }
   }
   if (share.sequence > 1) {
     if (work.is_recurrent) {
       traffic.sequence.add(groups.sequence, share.sequence, Collective::AllGather,
-                           work.state_bytes * share.queries * share.sequences * share.sequence, again ? 3 : 2);
+                           work.state_bytes * share.queries * share.sequences * share.sequence, 2);
     } else {
       const double local = share.local_tokens * speeds.element;
       const double keys = work.key_width * share.keys * local;
@@ -94,13 +94,11 @@ LayerTraffic layer_traffic(const LayerWork& work, const Layout& layout, const Ra
           traffic.sequence.add(groups.sequence, share.sequence, Collective::AllToAll, all_heads, again ? 3 : 2);
           break;
         case SequenceForm::Ring:
-          traffic.sequence.add(groups.sequence, share.sequence, Collective::Send, keys,
-                               (again ? 4.0 : 3.0) * (share.sequence - 1));
+          traffic.sequence.add(groups.sequence, share.sequence, Collective::Send, keys, 3.0 * (share.sequence - 1));
           break;
         case SequenceForm::Auto:
         case SequenceForm::Gather:
-          traffic.sequence.add(groups.sequence, share.sequence, Collective::AllGather, keys * share.sequence,
-                               again ? 4 : 3);
+          traffic.sequence.add(groups.sequence, share.sequence, Collective::AllGather, keys * share.sequence, 3);
           break;
       }
     }
@@ -145,15 +143,26 @@ LayerTraffic vocabulary_traffic(double rows, const Layout& layout, const RankSha
     }
   }
   if (share.fold > 1) {
-    const double elements = rows * hidden / share.tensor;
-    const double by_weights = elements * (speeds.element + rules.gradient_bytes), by_tokens = 3 * activation;
-    if (layout.fold_form == FoldForm::Weights || (layout.fold_form == FoldForm::Auto && by_weights < by_tokens)) {
-      traffic.fold.add(groups.fold, share.fold, Collective::Send, elements / share.fold * speeds.element,
-                       share.fold - 1);
-      traffic.fold.add(groups.fold, share.fold, Collective::Send, elements / share.fold * rules.gradient_bytes,
-                       share.fold - 1);
+    const double elements = rows * hidden / share.tensor, shard = elements / share.fold;
+    const double returned = elements * rules.gradient_bytes, read = elements * speeds.element;
+    const auto circulate = [&](double bytes, double times) {
+      traffic.fold.add(groups.fold, share.fold, Collective::Send, bytes, times * (share.fold - 1));
+    };
+    // The embedding has the form that moves fewer bytes; the head's rows come once for the loss and once for its
+    // gradient.
+    if (read + returned < 2 * activation) {
+      circulate(shard * speeds.element, 1);
+      circulate(shard * rules.gradient_bytes, 1);
     } else {
-      add_activations(traffic.fold, groups.fold, share.fold, activation, 3);
+      add_activations(traffic.fold, groups.fold, share.fold, activation, 2);
+    }
+    const bool by_weights = layout.fold_form == FoldForm::Weights ||
+                            (layout.fold_form == FoldForm::Auto && 2 * read + returned < 2 * activation);
+    if (by_weights) {
+      circulate(shard * speeds.element, 2);
+      circulate(shard * rules.gradient_bytes, 1);
+    } else {
+      add_activations(traffic.fold, groups.fold, share.fold, activation, 2);
     }
   }
   return traffic;

@@ -23,8 +23,24 @@ struct TimeModel::Sizes {
   double hidden = 0, vocabulary = 0;
   bool tied = false;
   LayerKinds kinds;
-  Flops forward = 0;  // of the model, one sequence
+  Flops forward = 0;                                // of the model, one sequence
+  Flops mixer_matmul = 0, mixer_core = 0, ffn = 0;  // of its layers
+  Flops again(const StashPolicy& stash) const;
 };
+
+/// What a policy computes again, of one sequence; norms and activation functions are no FLOPs.
+Flops TimeModel::Sizes::again(const StashPolicy& stash) const {
+  switch (stash.kind) {
+    case StashPolicy::Kind::Keep:
+      return 0;
+    case StashPolicy::Kind::Recompute:
+      return mixer_matmul + mixer_core + ffn;
+    case StashPolicy::Kind::Named:
+      return (stash.keeps("attention") ? 0 : mixer_core) + (stash.keeps("qkv") ? 0 : mixer_matmul) +
+             (stash.keeps("gate_up") ? 0 : ffn * 2 / 3);
+  }
+  return 0;
+}
 
 namespace {
 
@@ -267,6 +283,16 @@ TimeModel::TimeModel(const ModelSpec& model, const TrainingJob& job, const Clust
   sizes->kinds = LayerKinds(model, job.sequence_length);
   const std::int64_t lengths[] = {job.sequence_length};
   sizes->forward = forward_flops(model, lengths);
+  const StageLayers all = sizes->kinds.cut(1, 1).front();
+  const auto tokens = static_cast<double>(job.sequence_length);
+  for (std::size_t kind = 0; kind < all.layers.size(); ++kind) {
+    const LayerWork& work = sizes->kinds.kinds()[kind];
+    const double used_experts = work.num_experts > 0 ? work.experts_per_token / work.num_experts : 0;
+    const double ffn_used = work.ffn_elements - work.expert_elements * (1 - used_experts);
+    sizes->mixer_matmul += all.layers[kind] * 2 * work.mixer_elements * tokens;
+    sizes->mixer_core += all.layers[kind] * work.mixer_core;
+    sizes->ffn += all.layers[kind] * 2 * ffn_used * tokens;
+  }
   sizes_ = std::move(sizes);
 }
 
@@ -393,7 +419,7 @@ StepTime TimeModel::step(const StepPlan& plan, const AxisGroups& groups, const S
                step.optimizer + step.fixed + step.bubble + step.exposed();
 
   step.model = 3 * sizes.forward * static_cast<double>(sizes.job.batch);
-  step.executed = plan.stash.kind == StashPolicy::Kind::Recompute ? step.model * 4 / 3 : step.model;
+  step.executed = step.model + sizes.again(plan.stash) * static_cast<double>(sizes.job.batch);
   const double world = plan.layout.world_size();
   step.tokens_per_second =
       static_cast<double>(sizes.job.batch) * static_cast<double>(sizes.job.sequence_length) / step.total;

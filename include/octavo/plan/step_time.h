@@ -20,8 +20,7 @@
 // experts are matmuls of N k / E rows each.
 //
 // Communication of a layer, forward + backward, in collectives of plan/collective_time.h:
-//   tensor            2 + 2 all_reduce of N h e; scatter: 4 all_gather or reduce_scatter and 6; a recompute the
-//                     forward's again
+//   tensor            2 + 2 all_reduce of N h e; scatter: 4 all_gather or reduce_scatter and 6
 //   sequence gather   all_gather of keys and values, in backward again and a reduce_scatter; ring: S-1
 //                     hops, in backward 2 (S-1); ulysses: all_to_all of q, k, v and out, twice; DeltaNet:
 //                     all_gather of the state
@@ -30,8 +29,12 @@
 //                     of weights and of gradients
 //   fold activations  2 all_gather, 2 reduce_scatter; in backward 6 together
 //   expert            all_to_all of N k h e, there and back, twice
+// A recompute moves what ulysses and expert moved forward once more, for its tokens stand elsewhere; else nothing.
+// Embedding and head: tensor 2 all_reduce, or 4 of scatter's; fold: by weights D-1 hops (head: of weights twice) and of
+// gradients, by activations 2 all_gather or reduce_scatter each.
 // Of tensor, sequence, pipeline and expert the share *_exposed shows. Of fold, and of ZeRO 3's gathers and reductions,
 // what exceeds `overlap` of the computing shows, and *_exposed of the rest.
+// FLOPs that are executed: those of the model, and of what is computed again.
 // Once a step: gradients (and weights, ZeRO 1) over data, sequence and expert ranks, data_exposed of it; the
 // optimizer's bytes over B.
 //

@@ -1,0 +1,128 @@
+// What the time model prices against what the ledger's formulas say of the same step.
+#include "octavo/plan/step_time.h"
+
+#include <doctest/doctest.h>
+
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+#include "octavo/plan/traffic.h"
+
+using namespace octavo;
+
+namespace {
+
+ModelSpec model() {
+  return read_model_spec("tests/data/configs/llama-3-8b.json");
+}
+
+constexpr TrainingJob kJob = {.sequence_length = 4096, .batch = 16, .compute = ElementType::BFloat16};
+
+StepTime step_of(const StepPlan& plan, const std::string& cluster = "H100x8") {
+  TimeRules rules = find_time_rules("megatron-core", "H100").rules;
+  rules.gradient_bytes = 4;
+  return TimeModel(model(), kJob, read_cluster(cluster), rules).step(plan);
+}
+
+/// Bytes that a rank sends along an axis in a step, in the mean.
+double ledger_bytes(const StepPlan& plan, Axis axis) {
+  const ParamTable table(model());
+  StepShape shape{.batch = kJob.batch,
+                  .sequence_length = kJob.sequence_length,
+                  .micro_batch = plan.micro_batch,
+                  .compute = kJob.compute};
+  shape.recomputes = plan.stash.kind == StashPolicy::Kind::Recompute;
+  const int world = plan.layout.world_size();
+  double sum = 0;
+  for (int rank = 0; rank < world; ++rank) {
+    for (const LedgerRow& row : predict_step_traffic(table, plan.layout, shape, rank)) {
+      if (row.group == axis_name(axis)) sum += static_cast<double>(row.logical);
+    }
+  }
+  return sum / world;
+}
+
+}  // namespace
+
+TEST_CASE("the bytes of an axis are those of the ledger") {
+  for (const std::string layout :
+       {"data=8", "data=8:zero1", "tensor=8", "tensor=8:scatter", "data=2:zero1 tensor=4:scatter", "fold=8:weights",
+        "fold=8:activations", "fold=4:auto", "data=2:zero1 fold=4:weights", "fold=2:weights tensor=4",
+        "data=4 fold=2:activations"}) {
+    for (const char* stash : {"keep", "recompute"}) {
+      const StepPlan plan{parse_layout(layout), 1, parse_stash_policy(stash)};
+      const StepTime step = step_of(plan);
+      for (const Axis axis : kAllAxes) {
+        CAPTURE(layout);
+        CAPTURE(stash);
+        CAPTURE(axis_name(axis));
+        const double booked = ledger_bytes(plan, axis), priced = step.axis(axis).bytes;
+        CHECK(priced == doctest::Approx(booked).epsilon(0.01));
+      }
+    }
+  }
+}
+
+TEST_CASE("the parts of a step add up, and utilisation is FLOPs over time and peak") {
+  for (const std::string layout :
+       {"data=8:zero3", "pipeline=2 data=2 tensor=2", "fold=8", "sequence=4:ulysses tensor=2"}) {
+    CAPTURE(layout);
+    const StepTime step = step_of({parse_layout(layout), 1, {}});
+    CHECK(step.total == doctest::Approx(step.computing() + step.host + step.bubble + step.exposed()));
+    CHECK(step.mfu == doctest::Approx(step.model / (step.total * 8 * 989e12)));
+    CHECK(step.tokens_per_second == doctest::Approx(16 * 4096 / step.total));
+    CHECK(step.mfu > 0);
+    CHECK(step.hfu >= step.mfu);
+    CHECK(step.hfu < 1);
+  }
+}
+
+TEST_CASE("more recomputation never makes a step faster, and counts as hardware FLOPs") {
+  for (const std::string layout : {"data=8:zero3", "data=2:zero1 tensor=4:scatter", "fold=8", "pipeline=2 tensor=4"}) {
+    CAPTURE(layout);
+    Seconds last = 0;
+    Flops executed = 0;
+    for (const char* stash : {"keep", "attention,qkv,gate_up", "attention,qkv", "attention", "recompute"}) {
+      CAPTURE(stash);
+      const StepTime step = step_of({parse_layout(layout), 1, parse_stash_policy(stash)});
+      CHECK(step.total >= last);
+      CHECK(step.executed >= executed);
+      last = step.total;
+      executed = step.executed;
+    }
+    CHECK(executed > step_of({parse_layout(layout), 1, {}}).executed);
+  }
+}
+
+TEST_CASE("a faster link, memory or accelerator never makes a step slower") {
+  for (const std::string layout : {"data=16:zero3", "data=2:zero1 fold=8", "pipeline=2 tensor=8", "sequence=16"}) {
+    CAPTURE(layout);
+    const StepPlan plan{parse_layout(layout), 1, {}};
+    const TimeRules rules = find_time_rules("megatron-core", "H100").rules;
+    const Cluster slow = read_cluster("H100x8x2");
+    const Seconds before = TimeModel(model(), kJob, slow, rules).step(plan).total;
+    for (const char* name :
+         {"bf16_flops", "memory_bandwidth", "fabric_bandwidth", "fabric_pair_bandwidth", "nic_bits"}) {
+      CAPTURE(name);
+      Cluster fast = slow;
+      int changed = 0;
+      for (const HardwareField& field : hardware_fields()) {
+        if (field.name != name) continue;
+        auto constant = field.get(fast.accelerator);
+        constant->value *= 1.5;
+        field.set(fast.accelerator, constant);
+        ++changed;
+      }
+      CHECK(changed == 1);
+      CHECK(TimeModel(model(), kJob, fast, rules).step(plan).total <= before * (1 + 1e-12));
+    }
+  }
+}
+
+TEST_CASE("a micro-batch below 1 and an accelerator without the precision are usage errors") {
+  CHECK_THROWS_AS(step_of({parse_layout("data=8"), 0, {}}), UsageError);
+  const TrainingJob job{.sequence_length = 16, .batch = 1, .compute = ElementType::Float64};
+  CHECK_THROWS_AS(TimeModel(model(), job, read_cluster("H100x8"), find_time_rules("nanotron", "H100").rules),
+                  UsageError);
+  CHECK_THROWS_AS(find_time_rules("megatron", "H100"), UsageError);
+  CHECK(!find_time_rules("megatron-core", "MI300X").note.empty());
+}
