@@ -35,12 +35,19 @@ std::span<const TimeConstant> time_constants() {
       {"pipeline_exposed", "share", "of pipeline's communication that shows", &TimeRules::pipeline_exposed},
       {"expert_exposed", "share", "of expert's communication that shows", &TimeRules::expert_exposed},
       {"data_exposed", "share", "of gradients' and weights' communication that shows", &TimeRules::data_exposed},
-      {"fold_exposed", "share", "of fold's communication that shows", &TimeRules::fold_exposed},
+      {"fold_exposed", "share", "of fold's communication that shows", &TimeRules::fold_exposed,
+       "octavo over an emulated link (docs/folding.md)"},
       {"overlap", "share", "of computing that can hide communication", &TimeRules::overlap},
       {"collective_share", "share", "of a collective's bandwidth reached within a step", &TimeRules::collective_share},
       {"gradient_bytes", "B", "per gradient element on the wire", &TimeRules::gradient_bytes},
   };
   return kConstants;
+}
+
+std::pair<std::string, std::string> TimeConstant::origin(const TimeRules& rules) const {
+  static const TimeRules kDefault;
+  if (rules.*member == kDefault.*member) return {default_source, "2026-11"};
+  return {rules.source, rules.date};
 }
 
 std::vector<std::string> known_software() {
@@ -66,8 +73,9 @@ FoundRules find_time_rules(std::string_view software, std::string_view accelerat
   }
   if (nearest_rules == nullptr) {
     const std::vector<std::string> names = known_software();
-    throw UsageError(cat("[plan] no constants are known for software ", in_quotes(software), "; the nearest is \"",
-                         nearest(software, names), "\", and there are ", join(names, ", ")));
+    const std::string close = nearest(software, names);
+    throw UsageError(cat("[plan] no constants are known for software ", in_quotes(software),
+                         close.empty() ? "" : cat("; did you mean ", close, "?"), "; there are ", join(names, ", ")));
   }
   FoundRules found{*nearest_rules, cat("no run of ", software, " on ", wanted, " is known; the shares are those on ",
                                        nearest_rules->accelerator)};

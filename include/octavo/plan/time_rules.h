@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "octavo/base/units.h"
@@ -52,6 +53,10 @@ struct TimeRules {
 struct TimeConstant {
   std::string name, unit, meaning;
   double TimeRules::*member;
+  std::string default_source = "assumed";  // of the value that a set has where its runs do not determine it
+
+  /// Where the value of `rules` is from, and of when.
+  std::pair<std::string, std::string> origin(const TimeRules& rules) const;
 };
 std::span<const TimeConstant> time_constants();
 

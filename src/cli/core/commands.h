@@ -9,5 +9,6 @@ namespace octavo::cli {
 void add_core_commands(CLI::App& program, Runner& run);
 
 void add_audit_command(CLI::App& program, Runner& run);  // audit_command.cpp
+void add_plan_command(CLI::App& program, Runner& run);   // plan_command.cpp
 
 }  // namespace octavo::cli

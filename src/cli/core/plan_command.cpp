@@ -1,0 +1,209 @@
+// octavo plan: which layout is best for a model, a batch and a cluster, and what it costs before it runs.
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/core/commands.h"
+#include "cli/core/plan_report.h"
+#include "cli/core/validation.h"
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+
+namespace octavo::cli {
+namespace {
+
+struct PlanArguments {
+  ModelOption model;
+  std::string cluster, sequence, batch, memory_limit, software = "megatron-core", dtype = "bf16", layout, stash,
+                                                      lengths, emit, validate;
+  std::optional<std::int64_t> micro_batch;
+  std::int64_t top = 10;
+  bool runnable = false, constants = false, json_output = false;
+};
+
+/// "131072", "128K", "4M": K and M are 1,024 and 1,048,576.
+std::int64_t parse_tokens(const std::string& text, const std::string& option) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string unit(end, text.data() + text.size());
+  for (char& letter : unit) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  const double times = unit.empty() ? 1 : unit == "K" ? 1024 : unit == "M" ? 1048576 : unit == "G" ? 1073741824 : 0;
+  const double tokens = number * times;
+  if (error != std::errc() || !(tokens >= 1) || tokens > static_cast<double>(kMost) || tokens != std::floor(tokens)) {
+    throw UsageError(cat("[cli] ", option, " ", in_quotes(text), " is no number of tokens from 1 to ",
+                         with_commas(kMost), "; write 131072, 128K (x 1,024) or 4M (x 1,048,576)"));
+  }
+  return static_cast<std::int64_t>(tokens);
+}
+
+/// "4096..262144" doubling, "4096,32768".
+std::vector<std::int64_t> parse_lengths(const std::string& text) {
+  std::vector<std::int64_t> lengths;
+  for (const std::string& word : split(text, ',')) {
+    const std::size_t dots = word.find("..");
+    const std::int64_t first = parse_tokens(word.substr(0, dots), "--lengths");
+    const std::int64_t last = dots == std::string::npos ? first : parse_tokens(word.substr(dots + 2), "--lengths");
+    if (last < first) throw UsageError(cat("[cli] --lengths ", in_quotes(text), ": ", last, " is below ", first));
+    for (std::int64_t length = first; length <= last; length *= 2) lengths.push_back(length);
+  }
+  return lengths;
+}
+
+TrainingJob job_of(const PlanArguments& arguments) {
+  TrainingJob job;
+  job.sequence_length = parse_tokens(arguments.sequence, "--sequence");
+  const std::int64_t tokens = parse_tokens(arguments.batch, "--global-batch");
+  if (tokens % job.sequence_length != 0) {
+    const std::int64_t below = tokens / job.sequence_length * job.sequence_length;
+    throw UsageError(cat("[cli] --global-batch ", with_commas(tokens), " tokens is no whole number of sequences of ",
+                         with_commas(job.sequence_length), "; the nearest are ",
+                         below > 0 ? with_commas(below) + " and " : "", with_commas(below + job.sequence_length)));
+  }
+  job.batch = tokens / job.sequence_length;
+  job.compute = parse_element_type(arguments.dtype);
+  return job;
+}
+
+Bytes limit_of(const PlanArguments& arguments, const Cluster& cluster) {
+  if (arguments.memory_limit.empty()) return default_memory_limit(cluster);
+  const Bytes limit = parse_bytes(arguments.memory_limit, "--memory-limit");
+  if (limit < 1) throw UsageError(cat("[cli] --memory-limit ", arguments.memory_limit, ": use at least 1 B"));
+  return limit;
+}
+
+StepPlan asked_plan(const PlanArguments& arguments, const PlanRequest& request) {
+  StepPlan plan;
+  plan.layout = parse_layout(arguments.layout);
+  const int world = request.cluster.world_size(), ranks = plan.layout.world_size();
+  if (ranks > world) {
+    throw UsageError(cat("[cli] --layout \"", arguments.layout, "\" has ", ranks, " ranks, and ",
+                         request.cluster.to_string(), " has ", world, " accelerators; lower a degree or add nodes"));
+  }
+  plan.stash = parse_stash_policy(arguments.stash.empty() ? "keep" : arguments.stash);
+  plan.micro_batch = arguments.micro_batch.value_or(1);
+  return plan;
+}
+
+SearchSpace space_of(const PlanArguments& arguments) {
+  SearchSpace space;
+  space.runnable = arguments.runnable;
+  space.top = static_cast<int>(arguments.top);
+  space.micro_batch = arguments.micro_batch;
+  if (!arguments.stash.empty()) space.stash = parse_stash_policy(arguments.stash);
+  return space;
+}
+
+void check_counts(const PlanArguments& arguments) {
+  constexpr std::int64_t kMostRows = 1000, kMostSequences = 1 << 20;
+  if (arguments.top < 1 || arguments.top > kMostRows) {
+    throw UsageError(cat("[cli] --top ", arguments.top, ": use 1 to ", kMostRows));
+  }
+  if (arguments.micro_batch && (*arguments.micro_batch < 1 || *arguments.micro_batch > kMostSequences)) {
+    throw UsageError(cat("[cli] --micro-batch ", *arguments.micro_batch, ": use 1 to ", kMostSequences, " sequences"));
+  }
+  for (const auto& [value, option] : {std::pair{&arguments.model.path, "MODEL"},
+                                      {&arguments.cluster, "--cluster"},
+                                      {&arguments.sequence, "--sequence"},
+                                      {&arguments.batch, "--global-batch"}}) {
+    if (value->empty()) throw UsageError(cat("[cli] plan needs ", option, "; see octavo plan --help"));
+  }
+}
+
+void search_and_advise(const PlanArguments& arguments, PlanReport& report) {
+  const SearchSpace space = space_of(arguments);
+  report.found = search(report.request, space);
+  if (!report.found.best.empty())
+    report.detail = PlanDetail{report.found.best.front(), report.request.memory_limit, {}};
+  report.reach = strategy_reach(report.request);
+  report.sensitivity = sensitivities(report.request, report.found);
+  report.confidence = confidence(report.request, report.found);
+  if (!arguments.lengths.empty()) {
+    report.winners = winners_by_length(report.request, space, parse_lengths(arguments.lengths));
+  }
+}
+
+int run_plan(const PlanArguments& arguments) {
+  if (!arguments.validate.empty()) return run_validation(arguments.validate, arguments.json_output);
+  check_counts(arguments);
+  PlanReport report;
+  PlanRequest& request = report.request;
+  request.model = read_model_spec(arguments.model.path);
+  request.job = job_of(arguments);
+  request.cluster = read_cluster(arguments.cluster);
+  const FoundRules rules = find_time_rules(arguments.software, request.cluster.accelerator.name);
+  request.rules = rules.rules;
+  report.rules_note = rules.note;
+  request.memory_limit = limit_of(arguments, request.cluster);
+  if (arguments.constants) {
+    if (arguments.json_output) {
+      std::cout << constants_json(request).dump(2) << "\n";
+    } else {
+      std::cout << constants_text(request);
+    }
+    return 0;
+  }
+  report.is_asked = !arguments.layout.empty();
+  if (report.is_asked) {
+    const StepPlan plan = asked_plan(arguments, request);
+    report.detail = PlanDetail{price(request, plan), request.memory_limit, smallest_changes(request, plan)};
+  } else {
+    search_and_advise(arguments, report);
+  }
+  if (arguments.json_output) {
+    std::cout << plan_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  } else {
+    std::cout << plan_text(report);
+  }
+  if (!report.detail)
+    throw CheckFailed("[cli] no layout fits; see which rules they broke, or ask --layout what would help");
+  if (!arguments.emit.empty()) emit_plan(report, arguments.model.path, arguments.emit);
+  if (report.is_asked && !report.detail->fits()) {
+    throw CheckFailed(cat("[cli] the layout needs ", format_bytes(report.detail->priced.memory.total()),
+                          " on a rank, allowed are ", format_bytes(request.memory_limit)));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& program, Runner& run) {
+  auto arguments = std::make_shared<PlanArguments>();
+  CLI::App* command =
+      program.add_subcommand("plan", "The best layouts of a model on a cluster, and what each costs before it runs");
+  PlanArguments& a = *arguments;
+  add_model_option(*command, a.model, false);
+  command->add_option("--cluster", a.cluster, "H100x8x16 (16 nodes of 8), or a JSON file (docs/plan.md)");
+  command->add_option("--sequence,--seq-len", a.sequence, "Tokens of a sequence: 131072 or 128K");
+  command->add_option("--global-batch", a.batch, "Tokens of a step over all ranks: 4194304 or 4M (x 1,048,576)");
+  command->add_option("--memory-limit", a.memory_limit, "Of a rank: 72GB; default: 92 % of the accelerator's");
+  command->add_option("--layout", a.layout, "Price this one in full, as \"data=16:zero1 tensor=8:scatter\"");
+  command->add_option("--micro-batch", a.micro_batch,
+                      "Sequences at once; default: all powers of two, or 1 with --layout");
+  command->add_option("--stash", a.stash, "keep, recompute or values; default: all, or keep with --layout");
+  command->add_option("--top", a.top, "Layouts to list")->capture_default_str();
+  command->add_flag("--runnable", a.runnable,
+                    "Search only what this engine runs today: data, tensor, fold; ZeRO 0 and 1");
+  command->add_option("--lengths", a.lengths, "Also the winner at these lengths: 4096..262144 (doubling), or 8K,32K");
+  command->add_option("--software", a.software, cat("Whose time constants: ", join(known_software(), ", ")))
+      ->capture_default_str();
+  command->add_option("--dtype", a.dtype, "bf16 or fp32")->capture_default_str();
+  command->add_option("--emit", a.emit, "Write the plan as a file for octavo train --config");
+  command->add_flag("--constants", a.constants, "Print every constant: value, unit, direction, source, date");
+  command->add_option("--validate", a.validate, "Instead: published figures of a folder beside predicted ones")
+      ->expected(0, 1)
+      ->default_str("../shared/golden");
+  add_json_option(*command, a.json_output);
+  add_config_option(*command);
+  command->footer(
+      "Examples:\n"
+      "  octavo plan config.json --cluster H100x8x16 --sequence 8192 --global-batch 4M\n"
+      "  octavo plan config.json --cluster H100x8 --sequence 32K --global-batch 512K --runnable --emit run.toml\n"
+      "  octavo plan config.json --cluster H100x8 --sequence 8K --global-batch 256K --layout \"fold=8\" --stash "
+      "recompute");
+  command->callback([arguments, &run] { run = [arguments] { return run_plan(*arguments); }; });
+}
+
+}  // namespace octavo::cli

@@ -1,0 +1,162 @@
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/core/commands.h"
+#include "octavo/base/json.h"
+#include "octavo/base/text.h"
+
+using namespace octavo;
+using namespace octavo::cli;
+using nlohmann::json;
+
+namespace {
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+
+Outcome plan(std::vector<std::string> arguments, const std::string& config = "llama-3-8b") {
+  arguments.insert(arguments.begin(), {"plan", "tests/data/configs/" + config + ".json"});
+  std::ostringstream out, err;
+  std::streambuf *old_out = std::cout.rdbuf(out.rdbuf()), *old_err = std::cerr.rdbuf(err.rdbuf());
+  CLI::App program;
+  const int code = run_commands(program, add_core_commands, arguments);
+  std::cout.rdbuf(old_out);
+  std::cerr.rdbuf(old_err);
+  return {code, out.str(), err.str()};
+}
+
+const std::vector<std::string> kSmall = {"--cluster", "H100x8", "--sequence", "8K", "--global-batch", "512K"};
+
+std::vector<std::string> with(std::vector<std::string> more) {
+  more.insert(more.begin(), kSmall.begin(), kSmall.end());
+  return more;
+}
+
+bool says(const Outcome& outcome, const std::string& words) {
+  return outcome.err.find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("plan prints the best layouts and why the others are not among them") {
+  const Outcome outcome = plan(with({"--top", "3", "--lengths", "4K..32K"}));
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err.empty());
+  for (const char* words :
+       {"MFU", "headroom", "The first in full", "Why not the others", "How far each strategy reaches",
+        "What the first plan's step hangs on", "The winner by length", "docs/validation.md"}) {
+    CAPTURE(words);
+    CHECK(outcome.out.find(words) != std::string::npos);
+  }
+}
+
+TEST_CASE("the JSON of a plan has every number with its unit in the key") {
+  const Outcome outcome = plan(with({"--json"}));
+  REQUIRE(outcome.code == 0);
+  const json out = json::parse(outcome.out);
+  CHECK(out["best"].size() == 10);
+  const json& best = out["best"][0];
+  CHECK(best["fits"] == true);
+  CHECK(best["memory"]["peak_bytes"].get<double>() + best["memory"]["headroom_bytes"].get<double>() ==
+        out["request"]["memory_limit_bytes"].get<double>());
+  double sum = 0;
+  for (const auto& part : best["memory"]["by_part_bytes"].items()) sum += part.value().get<double>();
+  CHECK(sum == best["memory"]["peak_bytes"].get<double>());
+  double seconds = 0;
+  for (const auto& part : best["time"].items()) {
+    if (part.key() != "step_s") seconds += part.value().get<double>();
+  }
+  CHECK(seconds == doctest::Approx(best["time"]["step_s"].get<double>()));
+  CHECK(out["ruled_out"].size() == 9);
+  CHECK(out["reach"].size() == 9);
+}
+
+TEST_CASE("a layout of one's own is priced in full, and fails with what would help") {
+  const Outcome fits = plan(with({"--layout", "data=4:zero1 fold=2", "--stash", "recompute"}));
+  CHECK(fits.code == 0);
+  CHECK(fits.out.find("to spare") != std::string::npos);
+  const Outcome large = plan(with({"--layout", "data=8"}));
+  CHECK(large.code == 1);
+  CHECK(large.out.find("It would fit with") != std::string::npos);
+  CHECK(says(large, "on a rank, allowed are 73.6 GB"));
+}
+
+TEST_CASE("an emitted plan is one that the engine runs, with its options") {
+  const auto file = std::filesystem::temp_directory_path() / cat("octavo-plan-", ::getpid(), ".toml");
+  const Outcome outcome = plan(with({"--runnable", "--emit", file.string()}));
+  CHECK(outcome.code == 0);
+  const std::string text = read_text_file(file, "[test]");
+  for (const char* key : {"model = \"", "layout = \"", "batch = 64\n", "seq-len = 8192\n",
+                          "micro-batch = ", "stash = \"", "dtype = \"bf16\""}) {
+    CAPTURE(key);
+    CHECK(text.find(key) != std::string::npos);
+  }
+  CHECK(!std::filesystem::exists(file.string() + ".part"));
+  const Outcome refused =
+      plan(with({"--layout", "sequence=8", "--stash", "recompute", "--memory-limit", "900GB", "--emit", file.string()}));
+  CHECK(refused.code == 2);
+  CHECK(says(refused, "--runnable"));
+  CHECK(read_text_file(file, "[test]") == text);
+  std::filesystem::remove(file);
+  CHECK(says(plan(with({"--runnable", "--emit", "no/such/folder/x.toml"})), "cannot be written"));
+}
+
+TEST_CASE("what nobody can mean is one clear line") {
+  const auto refuses = [](const std::vector<std::string>& arguments, const std::string& words) {
+    const Outcome outcome = plan(arguments);
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(says(outcome, words));
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    CHECK(outcome.out.empty());
+  };
+  refuses({"--cluster", "H10O", "--sequence", "8K", "--global-batch", "4M"}, "H100");
+  refuses({"--cluster", "H100x8", "--sequence", "-5", "--global-batch", "4M"}, "--sequence \"-5\"");
+  refuses({"--cluster", "H100x8", "--sequence", "1e99", "--global-batch", "4M"}, "no number of tokens");
+  refuses({"--cluster", "H100x8", "--sequence", "8000", "--global-batch", "4M"},
+          "the nearest are 4,192,000 and 4,200,000");
+  refuses({"--cluster", "H100x8", "--sequence", "8K"}, "plan needs --global-batch");
+  refuses(with({"--memory-limit", "0"}), "--memory-limit");
+  refuses(with({"--top", "0"}), "--top 0");
+  refuses(with({"--micro-batch", "-1"}), "--micro-batch -1");
+  refuses(with({"--sofware", "x"}), "did you mean --software?");
+  refuses(with({"--software", "nanotrn"}), "did you mean nanotron?");
+  refuses(with({"--layout", "tensr=8"}), "did you mean \"tensor\"?");
+  refuses(with({"--layout", "tensor=16"}), "has 16 ranks");
+  refuses(with({"--lengths", "8K..1K"}), "below");
+  refuses(with({"--dtype", "fp64"}), "no peak");
+}
+
+TEST_CASE("every constant is printed with unit and source, and what is assumed says so") {
+  const json out = json::parse(plan(with({"--constants", "--json"})).out);
+  CHECK(out["hardware"].size() > 20);
+  CHECK(out["software"].size() == 20);
+  for (const char* kind : {"hardware", "software"}) {
+    for (const json& constant : out[kind]) {
+      CAPTURE(constant["name"].get<std::string>());
+      CHECK(!constant["unit"].get<std::string>().empty());
+      CHECK(!constant["source"].get<std::string>().empty());
+      CHECK(!constant["date"].get<std::string>().empty());
+      if (constant["name"] == "fold_exposed")
+        CHECK(constant["source"].get<std::string>().find("emulated") != std::string::npos);
+      if (constant["name"] == "memory_share") CHECK(constant["source"] == "assumed");
+    }
+  }
+}
+
+TEST_CASE("published figures of a folder are compared without a model") {
+  CLI::App program;
+  std::ostringstream out;
+  std::streambuf* old = std::cout.rdbuf(out.rdbuf());
+  const int code = run_commands(program, add_core_commands, {"plan", "--validate", "tests/data/golden"});
+  std::cout.rdbuf(old);
+  CHECK(code == 0);
+  CHECK(out.str().find("Beyond a limit") != std::string::npos);
+}
