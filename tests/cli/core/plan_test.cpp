@@ -99,8 +99,8 @@ TEST_CASE("an emitted plan is one that the engine runs, with its options") {
     CHECK(text.find(key) != std::string::npos);
   }
   CHECK(!std::filesystem::exists(file.string() + ".part"));
-  const Outcome refused =
-      plan(with({"--layout", "sequence=8", "--stash", "recompute", "--memory-limit", "900GB", "--emit", file.string()}));
+  const Outcome refused = plan(
+      with({"--layout", "sequence=8", "--stash", "recompute", "--memory-limit", "900GB", "--emit", file.string()}));
   CHECK(refused.code == 2);
   CHECK(says(refused, "--runnable"));
   CHECK(read_text_file(file, "[test]") == text);
