@@ -1,6 +1,8 @@
 #include "plan/axis_traffic.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace octavo {
 namespace {
@@ -27,6 +29,20 @@ void add_folded_weights(Traffic& traffic, const AxisGroups& groups, int degree, 
     traffic.add(groups.fold, degree, Collective::Send, weights, 2.0 * (degree - 1));
     traffic.add(groups.fold, degree, Collective::Send, gradients, degree - 1);
   }
+}
+
+/// Units laid end to end over ranks of equal parts, each computed where most of it lies: the share that lies elsewhere.
+double foreign_share(double units, int ranks) {
+  const auto count = static_cast<std::int64_t>(units);
+  if (count < 1 || count % ranks == 0) return 0;
+  double here = 0;
+  for (std::int64_t unit = 0; unit < count; ++unit) {
+    const double begin = static_cast<double>(unit) / units * ranks, end = static_cast<double>(unit + 1) / units * ranks;
+    const double first = std::min(end, std::floor(begin) + 1) - begin, last = end - std::max(begin, std::ceil(end) - 1);
+    const bool has_whole = std::floor(end) - std::ceil(begin) >= 1;  // a rank whose part lies within the unit
+    here += has_whole ? 1 : std::max(first, last);
+  }
+  return 1 - here / ranks;
 }
 
 void add_activations(Traffic& traffic, const CollectiveTimes& group, int degree, double message, double times) {
@@ -115,6 +131,14 @@ LayerTraffic layer_traffic(const LayerWork& work, const Layout& layout, const Ra
       }
     } else {
       add_activations(traffic.fold, groups.fold, share.fold, activation, 5);
+      // Rows that one rank computes with and another stores: to it in each direction, their gradients back.
+      const double foreign =
+          work.mixer_elements / share.tensor * foreign_share(work.mixer_units * share.keys, share.fold);
+      if (foreign > 0) {
+        const double message = foreign / share.fold;
+        traffic.fold.add(groups.fold, share.fold, Collective::Send, message * speeds.element, 2);
+        traffic.fold.add(groups.fold, share.fold, Collective::Send, message * rules.gradient_bytes, 1);
+      }
     }
     if (forms.ffn) {
       add_folded_weights(traffic.fold, groups, share.fold, work.ffn_elements / share.tensor / share.expert, false,

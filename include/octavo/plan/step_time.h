@@ -27,7 +27,8 @@
 //   fold weights      attention: D broadcasts of 1/D of its weights, all_gather of keys and values; in backward both
 //                     again, reduce of gradients, reduce_scatter of keys and values. MLP: D-1 hops, in backward D-1
 //                     of weights and of gradients
-//   fold activations  2 all_gather, 2 reduce_scatter; in backward 6 together
+//   fold activations  2 all_gather, 2 reduce_scatter; in backward 6 together; and rows of heads that one rank computes
+//                     with and another stores, in both directions, and their gradients
 //   expert            all_to_all of N k h e, there and back, twice
 // A recompute moves what ulysses and expert moved forward once more, for its tokens stand elsewhere; else nothing.
 // Embedding and head: tensor 2 all_reduce, or 4 of scatter's; fold: by weights D-1 hops (head: of weights twice) and of
