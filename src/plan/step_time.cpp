@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/plan/pipeline_schedule.h"
 #include "octavo/spec/flops.h"
-#include "plan/axis_traffic.h"
 #include "plan/stages.h"
+#include "plan/step_parts.h"
 
 namespace octavo {
 
@@ -54,168 +53,6 @@ double nominal_peak(const Accelerator& accelerator, const TimeRules& rules, Elem
   }
   return peak->value;
 }
-
-/// Share of units that the busiest rank of `degree` computes under the layout's word for a misfit.
-double unit_share(double units, int degree, Misfit misfit) {
-  const auto count = static_cast<std::int64_t>(units);
-  if (degree == 1 || count % degree == 0) return 1.0 / degree;
-  if (misfit == Misfit::Pad) return std::ceil(units / degree) / units;
-  return 1.0 / static_cast<double>(std::gcd(count, static_cast<std::int64_t>(degree)));
-}
-
-/// Query heads of shared KV heads are split over their replicas where they divide.
-double query_share(const LayerWork& work, int degree, Misfit misfit) {
-  const double share = unit_share(work.mixer_units, degree, misfit);
-  const double replicas = share * degree;
-  const bool splits = misfit != Misfit::Pad && std::fmod(work.parts_per_unit, replicas) == 0;
-  return splits ? 1.0 / degree : share;
-}
-
-/// A layer's forward and backward on a rank, computing and waiting.
-struct LayerStep {
-  PassTime forward;
-  double again = 0;  // recompute
-  double host = 0;   // that the host keeps the device waiting
-  LayerTraffic traffic;
-  double tensor_exposed = 0, sequence_exposed = 0, fold_exposed = 0, expert_exposed = 0;
-
-  double backward() const { return 2 * forward.matmul + 2.5 * forward.core + 2 * forward.memory; }
-  double computing() const { return forward.sum() + backward() + again; }
-  double exposed() const { return tensor_exposed + sequence_exposed + fold_exposed + expert_exposed; }
-  double total() const { return computing() + exposed() + host; }
-};
-
-}  // namespace
-
-/// Of one micro-batch, per kind of layer, and the head.
-struct StepParts {
-  RankShare share;
-  int micro_batches = 1;
-  double mean_fill = 1;  // of the micro-batches: the last may be smaller
-  std::vector<LayerStep> layers;
-  LayerStep head;
-};
-
-namespace {
-
-/// What overlapped communication shows beside `computing`.
-double exposed_part(double communication, double computing, const TimeRules& rules, double share) {
-  const double window = rules.overlap * computing;
-  return std::max(0.0, communication - window) + share * std::min(communication, window);
-}
-
-class StepCount {
- public:
-  StepCount(const StepPlan& plan, const TrainingJob& job, const AxisGroups& axis_groups, const TimeRules& rules,
-            const Speeds& speeds, double hidden)
-      : plan_(plan),
-        layout_(plan.layout),
-        rules_(rules),
-        speeds_(speeds),
-        hidden_(hidden),
-        groups(axis_groups),
-        reads_batch(layout_.mesh.size(Axis::Data) * layout_.mesh.size(Axis::Expert)) {
-    if (plan.micro_batch < 1) throw UsageError(cat("[plan] a micro-batch of ", plan.micro_batch, "; use at least 1"));
-    const double sequences = std::ceil(static_cast<double>(job.batch) / reads_batch);
-    micro_batches = static_cast<int>(std::ceil(sequences / static_cast<double>(plan.micro_batch)));
-    share_.sequences = std::min(sequences, static_cast<double>(plan.micro_batch));
-    mean_fill = sequences / (micro_batches * share_.sequences);
-    share_.tensor = layout_.mesh.size(Axis::Tensor);
-    share_.sequence = layout_.mesh.size(Axis::Sequence);
-    share_.fold = layout_.mesh.size(Axis::Fold);
-    share_.expert = layout_.mesh.size(Axis::Expert);
-    share_.tokens = share_.sequences * static_cast<double>(job.sequence_length) / share_.sequence;
-    share_.local_tokens = share_.tokens / share_.fold;
-  }
-
-  LayerStep layer(const LayerWork& work) const {
-    RankShare share = share_;
-    share.queries = query_share(work, share.tensor, layout_.misfit);
-    share.keys = unit_share(work.mixer_units, share.tensor, layout_.misfit);
-    share.features =
-        work.num_experts > 0 ? unit_share(work.num_experts, share.tensor, layout_.misfit) : 1.0 / share.tensor;
-    share.core = share.queries / (share.sequence * share.fold);
-    const bool full = plan_.stash.kind == StashPolicy::Kind::Recompute;
-    const FoldForms forms = fold_forms_of(work, layout_, share, hidden_, speeds_, rules_);
-    LayerStep step;
-    const PassTime mixer =
-        mixer_pass(work, half(share, work, forms.mixer), speeds_, rules_, hidden_, forms.mixer && share.fold > 1);
-    const PassTime ffn =
-        ffn_pass(work, half(share, work, forms.ffn), speeds_, rules_, hidden_, forms.ffn && share.fold > 1);
-    step.forward = {mixer.matmul + ffn.matmul, mixer.core + ffn.core, mixer.memory + ffn.memory};
-    if (share.fold == 1 && layout_.tensor_form == TensorForm::Scatter) {
-      step.forward.memory -= rules_.hidden_passes / 3 * share.local_tokens * (1 - 1.0 / share.tensor) * hidden_ *
-                             speeds_.element / speeds_.memory;
-    }
-    step.again = recompute(step.forward, mixer, ffn);
-    step.traffic = layer_traffic(work, layout_, share, hidden_, groups, forms, full, speeds_, rules_);
-    step.tensor_exposed = rules_.tensor_exposed * step.traffic.tensor.seconds / rules_.collective_share;
-    step.sequence_exposed = rules_.sequence_exposed * step.traffic.sequence.seconds / rules_.collective_share;
-    step.expert_exposed = rules_.expert_exposed * step.traffic.expert.seconds / rules_.collective_share;
-    step.fold_exposed = exposed_part(step.traffic.fold.seconds / rules_.collective_share, step.computing(), rules_,
-                                     rules_.fold_exposed);
-    step.host = std::max(0.0, rules_.layer_launch * (full ? 4 : 3) - step.computing() - step.exposed());
-    return step;
-  }
-
-  LayerStep head(double vocabulary) const {
-    LayerStep step;
-    const double width = vocabulary / share_.tensor;
-    step.forward.matmul =
-        share_.fold * matmul_seconds(share_.local_tokens, hidden_, width / share_.fold, speeds_, rules_);
-    step.forward.memory = rules_.logit_passes / 3 * share_.local_tokens * width * 4 / speeds_.memory;
-    step.traffic = vocabulary_traffic(vocabulary, layout_, share_, hidden_, groups, speeds_, rules_);
-    step.tensor_exposed = rules_.tensor_exposed * step.traffic.tensor.seconds / rules_.collective_share;
-    step.fold_exposed = exposed_part(step.traffic.fold.seconds / rules_.collective_share, step.computing(), rules_,
-                                     rules_.fold_exposed);
-    return step;
-  }
-
-  const RankShare& share() const { return share_; }
-
- private:
-  /// Fold by activations: a rank computes its units for all tokens; by weights, all units for its own.
-  RankShare half(RankShare share, const LayerWork& work, bool by_weights) const {
-    if (share.fold == 1 || by_weights) return share;
-    const double units = std::max(work.mixer_units * share.keys, 1.0);
-    const double busiest = std::ceil(units / share.fold) / units;
-    share.queries *= busiest;
-    share.keys *= busiest;
-    share.features /= share.fold;
-    share.core = share.queries / share.sequence;
-    return share;
-  }
-
-  double recompute(const PassTime& all, const PassTime& mixer, const PassTime& ffn) const {
-    switch (plan_.stash.kind) {
-      case StashPolicy::Kind::Keep:
-        return 0;
-      case StashPolicy::Kind::Recompute:
-        return all.sum();
-      case StashPolicy::Kind::Named: {
-        double again = all.memory;
-        if (!plan_.stash.keeps("attention")) again += mixer.core;
-        if (!plan_.stash.keeps("qkv")) again += mixer.matmul;
-        if (!plan_.stash.keeps("gate_up")) again += ffn.matmul * 2 / 3;
-        return again;
-      }
-    }
-    return 0;
-  }
-
-  const StepPlan& plan_;
-  const Layout& layout_;
-  const TimeRules& rules_;
-  const Speeds& speeds_;
-  double hidden_;
-  RankShare share_;
-
- public:
-  const AxisGroups& groups;
-  double reads_batch;  // ranks that read other sequences
-  int micro_batches;
-  double mean_fill;  // of the micro-batches: the last may be smaller
-};
 
 void add(AxisTime& axis, const Traffic& traffic, double exposed, double times, double share) {
   axis.bytes += times * traffic.bytes;
@@ -305,14 +142,8 @@ StepTime TimeModel::step(const StepPlan& plan) const {
 }
 
 std::shared_ptr<const StepParts> TimeModel::parts(const StepPlan& plan, const AxisGroups& groups) const {
-  const StepCount count(plan, sizes_->job, groups, sizes_->rules, sizes_->speeds, sizes_->hidden);
-  auto parts = std::make_shared<StepParts>();
-  parts->share = count.share();
-  parts->micro_batches = count.micro_batches;
-  parts->mean_fill = count.mean_fill;
-  for (const LayerWork& work : sizes_->kinds.kinds()) parts->layers.push_back(count.layer(work));
-  parts->head = count.head(sizes_->vocabulary);
-  return parts;
+  return std::make_shared<const StepParts>(step_parts(plan, sizes_->job, groups, sizes_->rules, sizes_->speeds,
+                                                      sizes_->hidden, sizes_->vocabulary, sizes_->kinds.kinds()));
 }
 
 StepTime TimeModel::step(const StepPlan& plan, const AxisGroups& groups, const StepParts& parts) const {

@@ -4,20 +4,11 @@
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
+#include "plan/plan_requests.h"
 
 using namespace octavo;
 
 namespace {
-
-PlanRequest request_of(const std::string& config, const std::string& cluster, std::int64_t tokens,
-                       std::int64_t length) {
-  PlanRequest request{.model = read_model_spec("tests/data/configs/" + config + ".json"),
-                      .job = {length, tokens / length, ElementType::BFloat16},
-                      .cluster = read_cluster(cluster),
-                      .rules = find_time_rules("megatron-core", "H100").rules};
-  request.memory_limit = default_memory_limit(request.cluster);
-  return request;
-}
 
 const StrategyReach& reach_of(const std::vector<StrategyReach>& all, const std::string& name) {
   for (const StrategyReach& reach : all) {
