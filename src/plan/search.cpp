@@ -42,6 +42,7 @@ class Searcher {
   void visit(const Degrees& degrees, std::int64_t place) {
     set_options(degrees);
     StepPlan plan;
+    stash_ = stashes_.size();  // none yet
     plan.layout.mesh = orders_.front();
     best.begin(place, strategy_name(plan.layout));
     const std::size_t per_form = per_size() * micro_batches_.size() * pipelines_.size();
@@ -125,11 +126,12 @@ class Searcher {
         return i;
       }
       std::vector<bool>::reference too_large = too_large_[zero * stashes_.size() + i];
-      if (too_large) {  // at a smaller micro-batch already
+      // At a smaller micro-batch already; or zero1, which comes first in the list and holds less.
+      if (too_large || (plan.layout.zero == ZeroStage::None && zero > 0)) {
         best.rule_out(Rule::Memory, orders_.size(), [] { return std::string(); });
         continue;
       }
-      plan.stash = stashes_[i];
+      if (stash_ != i) plan.stash = stashes_[stash_ = i];
       const MemoryEstimate memory = models_.memory.peak(plan);
       const Bytes limit = models_.request.memory_limit;
       if (memory.total() > limit) {
@@ -150,7 +152,7 @@ class Searcher {
 
   void price(StepPlan& plan, const MemoryEstimate& memory, std::size_t first_part) {
     for (std::size_t order = 0; order < orders_.size(); ++order) {
-      plan.layout.mesh = orders_[order];
+      if (order > 0) plan.layout.mesh = orders_[order];
       std::shared_ptr<const StepParts>& parts = parts_[first_part + order];
       if (!parts) parts = models_.time.parts(plan, groups_[order]);
       const StepTime time = models_.time.step(plan, groups_[order], *parts);
@@ -163,12 +165,14 @@ class Searcher {
         break;
       }
     }
-    plan.layout.mesh = orders_.front();
+    if (orders_.size() > 1) plan.layout.mesh = orders_.front();
   }
 
   const Models& models_;
   PlanSpace space_;
   std::vector<StashPolicy> stashes_;
+
+  std::size_t stash_ = 0;  // that the plan at hand has
 
   // Of the degrees that are visited
   std::vector<DeviceMesh> orders_;

@@ -22,7 +22,7 @@ LayerKinds::LayerKinds(const ModelSpec& model, std::int64_t sequence_length) {
   }
 }
 
-std::vector<StageLayers> LayerKinds::cut(int stages, int chunks) const {
+StageLayers LayerKinds::cut(int stages, int chunks) const {
   const int parts = stages * chunks, layers = num_layers();
   const bool ends_fill_up = layers % parts != 0 && (layers + 2) % parts == 0;
   if (parts > layers && !ends_fill_up) {
@@ -32,13 +32,13 @@ std::vector<StageLayers> LayerKinds::cut(int stages, int chunks) const {
   // Places are layers, or with the ends embedding, layers, head; a border between two of them is one between layers.
   const bool with_ends = ends_fill_up || (layers % parts != 0 && (layers + 2) / parts >= 2);
   const int places = with_ends ? layers + 2 : layers, shift = with_ends ? 1 : 0;
-  std::vector<StageLayers> cut(stages, StageLayers{std::vector<double>(kinds_.size(), 0)});
+  StageLayers cut(stages, kinds_.size());
   int begin = 0;
   for (int part = 0; part < parts; ++part) {
     const int end = begin + places / parts + (part < places % parts ? 1 : 0);
     const int first = std::clamp(begin - shift, 0, layers), last = std::clamp(end - shift, 0, layers);
     for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-      cut[part % stages].layers[kind] += prefix_[last][kind] - prefix_[first][kind];
+      cut.at(part % stages, kind) += prefix_[last][kind] - prefix_[first][kind];
     }
     begin = end;
   }

@@ -7,8 +7,17 @@
 
 namespace octavo {
 
-struct StageLayers {
-  std::vector<double> layers;  // by kind
+/// How many layers of each kind a stage has.
+class StageLayers {
+ public:
+  StageLayers(int num_stages, std::size_t num_kinds)
+      : num_kinds_(num_kinds), counts_(static_cast<std::size_t>(num_stages) * num_kinds, 0) {}
+  double& at(int stage, std::size_t kind) { return counts_[static_cast<std::size_t>(stage) * num_kinds_ + kind]; }
+  double at(int stage, std::size_t kind) const { return counts_[static_cast<std::size_t>(stage) * num_kinds_ + kind]; }
+
+ private:
+  std::size_t num_kinds_;
+  std::vector<double> counts_;
 };
 
 class LayerKinds {
@@ -22,7 +31,7 @@ class LayerKinds {
   /// Layers of each stage, `chunks` runs of consecutive layers each: as even as the number of layers allows, the first
   /// ones larger; where it does not divide, embedding and head count as one layer each. Throws UsageError for more
   /// chunks than layers.
-  std::vector<StageLayers> cut(int stages, int chunks) const;
+  StageLayers cut(int stages, int chunks) const;
 
  private:
   std::vector<LayerWork> kinds_;

@@ -120,15 +120,15 @@ TimeModel::TimeModel(const ModelSpec& model, const TrainingJob& job, const Clust
   sizes->kinds = LayerKinds(model, job.sequence_length);
   const std::int64_t lengths[] = {job.sequence_length};
   sizes->forward = forward_flops(model, lengths);
-  const StageLayers all = sizes->kinds.cut(1, 1).front();
+  const StageLayers all = sizes->kinds.cut(1, 1);
   const auto tokens = static_cast<double>(job.sequence_length);
-  for (std::size_t kind = 0; kind < all.layers.size(); ++kind) {
+  for (std::size_t kind = 0; kind < sizes->kinds.kinds().size(); ++kind) {
     const LayerWork& work = sizes->kinds.kinds()[kind];
     const double used_experts = work.num_experts > 0 ? work.experts_per_token / work.num_experts : 0;
     const double ffn_used = work.ffn_elements - work.expert_elements * (1 - used_experts);
-    sizes->mixer_matmul += all.layers[kind] * 2 * work.mixer_elements * tokens;
-    sizes->mixer_core += all.layers[kind] * work.mixer_core;
-    sizes->ffn += all.layers[kind] * 2 * ffn_used * tokens;
+    sizes->mixer_matmul += all.at(0, kind) * 2 * work.mixer_elements * tokens;
+    sizes->mixer_core += all.at(0, kind) * work.mixer_core;
+    sizes->ffn += all.at(0, kind) * 2 * ffn_used * tokens;
   }
   sizes_ = std::move(sizes);
 }
@@ -166,13 +166,14 @@ StepTime TimeModel::step(const StepPlan& plan, const AxisGroups& groups, const S
     border += rules.border_latency * chunks * std::min(stages - 1, 2) / 2;
   }
 
-  const std::vector<StageLayers> cut = sizes.kinds.cut(stages, chunks);
+  const StageLayers cut = sizes.kinds.cut(stages, chunks);
   std::vector<StageTimes> times;
+  times.reserve(static_cast<std::size_t>(stages));
   int slowest = 0;
   for (int stage = 0; stage < stages; ++stage) {
     double forward = 0, total = 0;
     for (std::size_t kind = 0; kind < layers.size(); ++kind) {
-      const double n = cut[stage].layers[kind];
+      const double n = cut.at(stage, kind);
       forward += n * (layers[kind].forward.sum() + layers[kind].exposed() / 3 + layers[kind].host / 3);
       total += n * layers[kind].total();
     }
@@ -189,7 +190,7 @@ StepTime TimeModel::step(const StepPlan& plan, const AxisGroups& groups, const S
   StepTime step;
   const double rounds = parts.micro_batches * parts.mean_fill;
   for (std::size_t kind = 0; kind < layers.size(); ++kind) {
-    add(step, layers[kind], rounds * cut[slowest].layers[kind], rules.collective_share);
+    add(step, layers[kind], rounds * cut.at(slowest, kind), rules.collective_share);
   }
   if (slowest == stages - 1) {
     step.head = rounds * head.computing();
@@ -213,7 +214,7 @@ StepTime TimeModel::step(const StepPlan& plan, const AxisGroups& groups, const S
   double dense = 0, experts = 0;  // elements of the slowest stage on one rank of tensor and fold
   for (std::size_t kind = 0; kind < layers.size(); ++kind) {
     const LayerWork& work = sizes.kinds.kinds()[kind];
-    const double n = cut[slowest].layers[kind];
+    const double n = cut.at(slowest, kind);
     dense += n * (work.mixer_elements + work.ffn_elements - work.expert_elements);
     experts += n * work.expert_elements / plan.layout.mesh.size(Axis::Expert);
   }

@@ -174,7 +174,7 @@ TEST_CASE("a restricted space holds what it allows alone") {
   for (const PricedPlan& plan : search(request, space).best) CHECK(strategy_name(plan.plan.layout) == "data");
 }
 
-TEST_CASE("a larger micro-batch needs at least about as much memory, whatever the layout") {
+TEST_CASE("a larger micro-batch needs at least about as much memory, and zero0 at least as much as zero1") {
   const PlanRequest request = request_of("llama-3-8b", "H100x8x2", 1 << 18, 4096);
   const MemoryModel memory(request.model, request.job);
   for_each_plan(request, {}, [&](const StepPlan& plan) {
@@ -182,6 +182,9 @@ TEST_CASE("a larger micro-batch needs at least about as much memory, whatever th
     StepPlan larger = plan;
     larger.micro_batch *= 2;
     const auto bytes = static_cast<double>(memory.peak(plan).total());
+    StepPlan zero0 = plan;
+    zero0.layout.zero = ZeroStage::None;
+    if (plan.layout.zero == ZeroStage::Optimizer) CHECK(static_cast<double>(memory.peak(zero0).total()) >= bytes);
     const bool falls = static_cast<double>(memory.peak(larger).total()) * 1.05 < bytes;
     if (falls) CHECK_MESSAGE(!falls, plan.layout.to_string(), " micro-batch ", plan.micro_batch);
   });

@@ -24,9 +24,9 @@
 //   dominated    never faster than another of the space that fits, by the formulas: zero0 where zero1 fits (it sends as
 //                many bytes or more, and runs the whole optimizer on every rank); a stash policy where another fits
 //                that computes a part of the same again
-//   memory       the peak exceeds the limit. Peaks do not fall with the micro-batch: a rank has as many tokens in
-//   flight or
-//                more; so where one does not fit, larger ones are not looked at
+//   memory       the peak exceeds the limit. Where one micro-batch does not fit by far, larger ones are not looked at:
+//   a
+//                rank has as many tokens in flight or more. Nor is zero0 where zero1 does not fit
 // What is left is priced in full: its peak (plan/memory.h) and its step (plan/step_time.h).
 #pragma once
 
