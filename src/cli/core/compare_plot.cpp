@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "cli/core/compare_report.h"
 #include "cli/core/svg.h"
@@ -17,11 +18,14 @@ struct Box {
 };
 constexpr Box kMemoryPanel{80, 60, 560, 460}, kFrontPanel{680, 60, 1150, 460};
 
-/// Colours that people with colour-blindness tell apart (Okabe and Ito, 2008), and two greys; used again with dashes.
+constexpr std::array kDashes = {"", "9 6", "3 4"};
+
+/// Colours that people with colour-blindness tell apart (Okabe and Ito, 2008), and greys; neighbours have other dashes,
+/// for some lines lie on each other.
 Stroke stroke_of(std::size_t layout) {
   static constexpr std::array kColours = {"#e69f00", "#56b4e9", "#0072b2", "#009e73", "#8a8a00",
                                           "#cc79a7", "#d55e00", "#7f7f7f", "#000000", "#aa3377"};
-  return {kColours[layout % kColours.size()], 2, layout < kColours.size() ? "" : "6 3"};
+  return {kColours[layout % kColours.size()], 2, kDashes[layout % kDashes.size()]};
 }
 
 /// From values to a side of a panel.
@@ -119,24 +123,27 @@ void memory_panel(Svg& svg, const CompareReport& report) {
   const auto first = static_cast<double>(report.lengths.front().sequence_length) / kMargin;
   const auto last = static_cast<double>(report.lengths.back().sequence_length) * kMargin;
   const Scale x(first, last, box.left, box.right, true), y(least, most, box.bottom, box.top, true);
-  frame(svg, box, cat("Peak memory of a rank, stash ", report.stash.to_string()), "tokens of a sequence", "GB");
+  frame(svg, box, cat("Peak memory of a rank, stash ", report.stash.to_string()), "tokens of a sequence",
+        "peak memory, GB");
   for (const LengthSteps& row : report.lengths) {
     tick_below(svg, box, x.at(static_cast<double>(row.sequence_length)), length_text(row.sequence_length));
   }
   for (const double tick : log_ticks(least, most)) tick_beside(svg, box, y.at(tick), value_text(tick));
   svg.line({box.left, y.at(limit)}, {box.right, y.at(limit)}, {"#c00", 1.5, "8 4"});
-  svg.text({box.left + 6, y.at(limit) - 5},
+  svg.text({box.right - 6, y.at(limit) - 5},
            cat(format_bytes(report.request.memory_limit), " may be used of ", report.request.cluster.accelerator.name),
-           Anchor::Start, 11);
-  for (std::size_t i = 0; i < report.layouts.size(); ++i) {
-    std::vector<Point> points;
-    for (const LengthSteps& row : report.lengths) {
-      if (!row.steps[i].priced) continue;
-      points.push_back({x.at(static_cast<double>(row.sequence_length)), y.at(gigabytes(*row.steps[i].priced))});
+           Anchor::End, 11);
+  // Solid lines first, so that they do not hide the dashed ones on them.
+  for (std::size_t dashes = 0; dashes < kDashes.size(); ++dashes) {
+    for (std::size_t i = dashes; i < report.layouts.size(); i += kDashes.size()) {
+      std::vector<Point> points;
+      for (const LengthSteps& row : report.lengths) {
+        if (!row.steps[i].priced) continue;
+        points.push_back({x.at(static_cast<double>(row.sequence_length)), y.at(gigabytes(*row.steps[i].priced))});
+      }
+      svg.polyline(points, stroke_of(i));
+      for (const Point& point : points) svg.mark(point, stroke_of(i).colour);
     }
-    if (points.empty()) continue;
-    svg.polyline(points, stroke_of(i));
-    for (const Point& point : points) svg.mark(point, stroke_of(i).colour);
   }
 }
 
@@ -152,19 +159,22 @@ void front_panel(Svg& svg, const CompareReport& report) {
     const PricedPlan& plan = *row->steps[i].priced;
     return Point{plan.time.total, static_cast<double>(plan.headroom(limit)) / kGigabyte};
   };
-  double slowest = 0;
+  double fastest = std::numeric_limits<double>::max(), slowest = 0, most = 0;
   std::vector<std::size_t> fitting;
   for (std::size_t i = 0; i < row->steps.size(); ++i) {
     if (!row->steps[i].priced || row->steps[i].priced->headroom(limit) < 0) continue;
     fitting.push_back(i);
+    fastest = std::min(fastest, place(i).x);
     slowest = std::max(slowest, place(i).x);
+    most = std::max(most, place(i).y);
   }
-  constexpr double kMargin = 1.1;
-  const double right = slowest * kMargin, top = static_cast<double>(limit) / kGigabyte;
-  const Scale x(0, right, box.left, box.right, false), y(0, top, box.bottom, box.top, false);
+  constexpr double kMargin = 1.1, kLeastHeadroom = 0.1;  // GB: an axis has a length where nothing is left
+  const double left = fastest / kMargin, right = slowest * kMargin;
+  const double top = std::max(most * kMargin, kLeastHeadroom);
+  const Scale x(left, right, box.left, box.right, false), y(0, top, box.bottom, box.top, false);
   frame(svg, box, cat("At ", length_text(row->sequence_length), ": ringed are those that no other beats in both"),
         "step time, s", "headroom, GB");
-  for (const double tick : even_ticks(0, right)) tick_below(svg, box, x.at(tick), value_text(tick));
+  for (const double tick : even_ticks(left, right)) tick_below(svg, box, x.at(tick), value_text(tick));
   for (const double tick : even_ticks(0, top)) tick_beside(svg, box, y.at(tick), value_text(tick));
   std::vector<Point> front;
   for (const std::size_t i : row->front) front.push_back({x.at(place(i).x), y.at(place(i).y)});

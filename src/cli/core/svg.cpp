@@ -47,6 +47,7 @@ void Svg::line(Point from, Point to, const Stroke& stroke) {
 }
 
 void Svg::polyline(std::span<const Point> points, const Stroke& stroke) {
+  if (points.empty()) return;
   body_ += "<polyline points=\"";
   for (std::size_t i = 0; i < points.size(); ++i) {
     body_ += cat(i > 0 ? " " : "", number(points[i].x), ",", number(points[i].y));
