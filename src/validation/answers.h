@@ -16,5 +16,6 @@ Answer activation_answer(const nlohmann::json& file);  // published formulas of 
 Answer pipeline_answer();                              // bubbles, activations in flight
 Answer hardware_answer();                              // the catalogue, bus factors, full meshes
 Answer flops_answer(const nlohmann::json& file);       // per token, of "models"
+Answer strategy_answer(const nlohmann::json& file);    // one layer under each strategy, folding against the others
 
 }  // namespace octavo

@@ -84,7 +84,7 @@ IdentityReport check_identities(const json& file) {
     throw UsageError("[validation] a golden file has a list \"cases\"");
   }
   const std::vector<Answer> answers = {audit_answer(file), activation_answer(file), pipeline_answer(),
-                                       hardware_answer(), flops_answer(file)};
+                                       hardware_answer(),  flops_answer(file),      strategy_answer(file)};
   IdentityReport report;
   Comparison comparison(report);
   for (const json& item : file["cases"]) {

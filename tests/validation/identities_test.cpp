@@ -36,6 +36,7 @@ TEST_CASE("every figure of the golden identities is found again") {
   check_all("pipeline_bubbles", 105);
   check_all("hardware", 19);
   check_all("measured_step_times", 10);
+  check_all("tsp_reference", 137);
 }
 
 TEST_CASE("cases at other degrees, lengths and world sizes are read the same way") {
@@ -73,7 +74,7 @@ TEST_CASE("another figure is named with both values, and what nobody knows is le
 }
 
 TEST_CASE("values of wrong types or sizes in identities are reasons and never a crash") {
-  for (const char* name : {"audit_qwen35_27b", "activation_memory", "pipeline_bubbles", "hardware"}) {
+  for (const char* name : {"audit_qwen35_27b", "activation_memory", "pipeline_bubbles", "hardware", "tsp_reference"}) {
     CAPTURE(name);
     const json file = golden(name);
     for (const json& wrong :

@@ -30,6 +30,15 @@ void add_config_option(CLI::App& command);
 
 /// "2GB", "1.5 GB", "500MB", "64KiB" or a number of bytes. Throws UsageError naming `option`.
 Bytes parse_bytes(const std::string& text, const std::string& option);
+/// "131072", "128K", "4M": K and M are 1,024 and 1,048,576. Throws UsageError naming `option`, also for less than one
+/// token and more than 2^40.
+std::int64_t parse_tokens(const std::string& text, const std::string& option);
+/// "4096..262144" (doubling), "4096,32768", in the order written. Throws as parse_tokens, and where a range falls.
+std::vector<std::int64_t> parse_lengths(const std::string& text, const std::string& option);
+
+/// `text` as all of `file`, or nothing: what stood in it stays if it cannot be written. Throws UsageError naming
+/// `option`.
+void write_whole_file(const std::string& file, const std::string& text, const std::string& option);
 
 /// Options of the command from the TOML file behind --config, for those that `arguments` does not give itself. Throws
 /// UsageError for a key that is no option, naming the nearest.

@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "cli/core/command.h"
 #include "octavo/base/error.h"
@@ -36,6 +39,46 @@ Bytes parse_bytes(const std::string& text, const std::string& option) {
     }
   }
   throw UsageError(cat("[cli] ", option, " \"", text, "\" is no size; write it as 2GB, 500MB or a number of bytes"));
+}
+
+std::int64_t parse_tokens(const std::string& text, const std::string& option) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string unit(end, text.data() + text.size());
+  for (char& letter : unit) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  const double times = unit.empty() ? 1 : unit == "K" ? 1024 : unit == "M" ? 1048576 : unit == "G" ? 1073741824 : 0;
+  const double tokens = number * times;
+  if (error != std::errc() || !(tokens >= 1) || tokens > static_cast<double>(kMost) || tokens != std::floor(tokens)) {
+    throw UsageError(cat("[cli] ", option, " ", in_quotes(text), " is no number of tokens from 1 to ",
+                         with_commas(kMost), "; write 131072, 128K (x 1,024) or 4M (x 1,048,576)"));
+  }
+  return static_cast<std::int64_t>(tokens);
+}
+
+std::vector<std::int64_t> parse_lengths(const std::string& text, const std::string& option) {
+  std::vector<std::int64_t> lengths;
+  for (const std::string& word : split(text, ',')) {
+    const std::size_t dots = word.find("..");
+    const std::int64_t first = parse_tokens(word.substr(0, dots), option);
+    const std::int64_t last = dots == std::string::npos ? first : parse_tokens(word.substr(dots + 2), option);
+    if (last < first) throw UsageError(cat("[cli] ", option, " ", in_quotes(text), ": ", last, " is below ", first));
+    for (std::int64_t length = first; length <= last; length *= 2) lengths.push_back(length);
+  }
+  return lengths;
+}
+
+void write_whole_file(const std::string& file, const std::string& text, const std::string& option) {
+  const std::string part = file + ".part";
+  std::ofstream out(part);
+  out << text;
+  out.close();
+  std::error_code error;
+  if (out) std::filesystem::rename(part, file, error);
+  if (!out || error) {
+    std::filesystem::remove(part, error);
+    throw UsageError(cat("[cli] ", option, " ", file, ": cannot be written; name a file in a folder that exists"));
+  }
 }
 
 }  // namespace octavo::cli

@@ -1,6 +1,4 @@
 // octavo plan: which layout is best for a model, a batch and a cluster, and what it costs before it runs.
-#include <charconv>
-#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -22,35 +20,6 @@ struct PlanArguments {
   std::int64_t top = 10;
   bool runnable = false, constants = false, json_output = false;
 };
-
-/// "131072", "128K", "4M": K and M are 1,024 and 1,048,576.
-std::int64_t parse_tokens(const std::string& text, const std::string& option) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  std::string unit(end, text.data() + text.size());
-  for (char& letter : unit) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
-  const double times = unit.empty() ? 1 : unit == "K" ? 1024 : unit == "M" ? 1048576 : unit == "G" ? 1073741824 : 0;
-  const double tokens = number * times;
-  if (error != std::errc() || !(tokens >= 1) || tokens > static_cast<double>(kMost) || tokens != std::floor(tokens)) {
-    throw UsageError(cat("[cli] ", option, " ", in_quotes(text), " is no number of tokens from 1 to ",
-                         with_commas(kMost), "; write 131072, 128K (x 1,024) or 4M (x 1,048,576)"));
-  }
-  return static_cast<std::int64_t>(tokens);
-}
-
-/// "4096..262144" doubling, "4096,32768".
-std::vector<std::int64_t> parse_lengths(const std::string& text) {
-  std::vector<std::int64_t> lengths;
-  for (const std::string& word : split(text, ',')) {
-    const std::size_t dots = word.find("..");
-    const std::int64_t first = parse_tokens(word.substr(0, dots), "--lengths");
-    const std::int64_t last = dots == std::string::npos ? first : parse_tokens(word.substr(dots + 2), "--lengths");
-    if (last < first) throw UsageError(cat("[cli] --lengths ", in_quotes(text), ": ", last, " is below ", first));
-    for (std::int64_t length = first; length <= last; length *= 2) lengths.push_back(length);
-  }
-  return lengths;
-}
 
 TrainingJob job_of(const PlanArguments& arguments) {
   TrainingJob job;
@@ -121,7 +90,7 @@ void search_and_advise(const PlanArguments& arguments, PlanReport& report) {
   report.sensitivity = sensitivities(report.request, report.found);
   report.confidence = confidence(report.request, report.found);
   if (!arguments.lengths.empty()) {
-    report.winners = winners_by_length(report.request, space, parse_lengths(arguments.lengths));
+    report.winners = winners_by_length(report.request, space, parse_lengths(arguments.lengths, "--lengths"));
   }
 }
 

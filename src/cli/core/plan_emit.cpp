@@ -1,7 +1,7 @@
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
+#include "cli/core/command.h"
 #include "cli/core/plan_report.h"
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
@@ -45,16 +45,7 @@ void emit_plan(const PlanReport& report, const std::string& model_path, const st
               "\nmicro-batch = ", priced.plan.micro_batch, "\n");
   text += cat("stash = ", toml_text(priced.plan.stash.to_string()),
               "\ndtype = ", toml_text(std::string(element_type_name(request.job.compute))), "\n");
-  const std::string part = file + ".part";
-  std::ofstream out(part);
-  out << text;
-  out.close();
-  std::error_code error;
-  if (out) std::filesystem::rename(part, file, error);
-  if (!out || error) {
-    std::filesystem::remove(part, error);
-    throw UsageError(cat("[cli] --emit ", file, ": cannot be written; name a file in a folder that exists"));
-  }
+  write_whole_file(file, text, "--emit");
 }
 
 }  // namespace octavo::cli

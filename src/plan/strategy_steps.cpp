@@ -1,0 +1,76 @@
+#include "octavo/plan/strategy_steps.h"
+
+#include <algorithm>
+
+#include "octavo/base/error.h"
+#include "octavo/base/text.h"
+#include "plan/plan_space.h"
+
+namespace octavo {
+namespace {
+
+std::optional<std::string> broken_rule(const PlanRequest& request, const Layout& layout) {
+  const SearchSpace all;
+  const PlanSpace space(request, all);
+  const DeviceMesh& mesh = layout.mesh;
+  const Degrees degrees{mesh.size(Axis::Pipeline), mesh.size(Axis::Data), mesh.size(Axis::Expert),
+                        mesh.size(Axis::Sequence), mesh.size(Axis::Fold), mesh.size(Axis::Tensor)};
+  if (const auto broken = space.broken(degrees)) return broken->text;
+  for (const TensorOption& option : space.tensor(degrees)) {
+    const bool is_it = option.form == layout.tensor_form && option.misfit == layout.misfit;
+    if (is_it && option.broken) return option.broken->text;
+  }
+  for (const SequenceOption& option : space.sequence(degrees)) {
+    if (option.form == layout.sequence_form && option.broken) return option.broken->text;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<ComparedLayout> compared_layouts(int ranks) {
+  if (ranks < 2) throw UsageError(cat("[plan] a comparison over ", ranks, " ranks; use 2 or more"));
+  std::vector<ComparedLayout> found;
+  const auto add = [&](const StrategyRanks& of, const std::string& text) { found.push_back({of, parse_layout(text)}); };
+  add(on_ranks(Strategy::Data, ranks), cat("data=", ranks, ":zero3"));
+  add(on_ranks(Strategy::Tensor, ranks), cat("tensor=", ranks));
+  add(on_ranks(Strategy::TensorScatter, ranks), cat("tensor=", ranks, ":scatter"));
+  add(on_ranks(Strategy::SequenceGather, ranks), cat("sequence=", ranks, ":gather"));
+  add(on_ranks(Strategy::SequenceRing, ranks), cat("sequence=", ranks, ":ring"));
+  add(on_ranks(Strategy::SequenceUlysses, ranks), cat("sequence=", ranks, ":ulysses"));
+  for (int tensor = 2; tensor < ranks; ++tensor) {
+    if (ranks % tensor != 0) continue;
+    const int sequence = ranks / tensor;
+    add({Strategy::TensorSequence, tensor, sequence}, cat("sequence=", sequence, ":gather tensor=", tensor));
+  }
+  add(on_ranks(Strategy::Fold, ranks), cat("fold=", ranks, ":weights"));
+  add(on_ranks(Strategy::Fold, ranks), cat("fold=", ranks, ":activations"));
+  return found;
+}
+
+StrategyStep strategy_step(const PlanRequest& request, const Layout& layout, const StashPolicy& stash) {
+  if (const auto broken = broken_rule(request, layout)) return {std::nullopt, *broken};
+  const std::int64_t share = request.job.batch / layout.mesh.size(Axis::Data);
+  return {price(request, {.layout = layout, .micro_batch = share, .stash = stash}), ""};
+}
+
+std::vector<std::size_t> time_memory_front(std::span<const StrategyStep> steps, Bytes limit) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].priced && steps[i].priced->memory.total() <= limit) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const PricedPlan &left = *steps[a].priced, &right = *steps[b].priced;
+    if (left.time.total != right.time.total) return left.time.total < right.time.total;
+    return left.memory.total() < right.memory.total();
+  });
+  std::vector<std::size_t> front;
+  for (const std::size_t i : order) {
+    const bool is_leaner =
+        front.empty() || steps[i].priced->memory.total() < steps[front.back()].priced->memory.total();
+    if (is_leaner) front.push_back(i);
+  }
+  return front;
+}
+
+}  // namespace octavo
