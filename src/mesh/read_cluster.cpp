@@ -95,6 +95,20 @@ int json_count(JsonObject& object, const std::string& key, std::int64_t value) {
   return static_cast<int>(value);
 }
 
+/// A constant of another kind than the catalogue's has the wrong unit, or is a slip.
+void check_plausible(JsonObject& object, const HardwareField& field, const std::optional<HardwareConstant>& known,
+                     double value) {
+  constexpr double kMostTimes = 1e4, kMostCount = 1e5;
+  const bool counts = field.unit == "accelerators" || field.unit == "NICs";
+  if (counts && (value != std::floor(value) || value > kMostCount)) {
+    object.fail(field.name, cat("is ", value, "; a whole number from 1 to ", kMostCount, " belongs here"));
+  }
+  if (!counts && known && (value > known->value * kMostTimes || value < known->value / kMostTimes)) {
+    object.fail(field.name, cat("is ", value, " ", field.unit, "; the catalogue has ", known->value,
+                                ", and a value within ", kMostTimes, " times of it belongs here"));
+  }
+}
+
 void override_constants(Accelerator& accelerator, const nlohmann::json& values, const std::string& where,
                         const std::string& source, const std::string& date) {
   JsonObject object(values, where);
@@ -113,6 +127,7 @@ void override_constants(Accelerator& accelerator, const nlohmann::json& values, 
                   cat("is ", *value, "; ", field.is_share() ? "a share from above 0 to 1" : "a number above 0",
                       " belongs here", field.is_share() ? "" : ", in " + field.unit));
     }
+    check_plausible(object, field, field.get(accelerator), *value);
     field.set(accelerator, HardwareConstant{*value, source, date});
   }
   object.finish();
@@ -131,7 +146,7 @@ Cluster parse_cluster_json(const std::string& json_text, const std::string& orig
   JsonObject object(json, where);
   Cluster cluster;
   cluster.accelerator = find_accelerator(object.text("accelerator"));
-  if (const auto name = object.find_text("name")) cluster.accelerator.name = *name;
+  if (const auto name = object.find_text("name")) cluster.accelerator.full_name = *name;
   cluster.gpus_per_node = json_count(object, "gpus_per_node", object.integer("gpus_per_node"));
   cluster.num_nodes = json_count(object, "nodes", object.find_integer("nodes").value_or(1));
   if (const auto topology = object.find_text("topology")) {

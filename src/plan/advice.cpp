@@ -201,7 +201,13 @@ std::vector<PlanChange> smallest_changes(const PlanRequest& request, const StepP
       for (const Variant& second : Variants(single.plan).all()) {
         const int accelerators = single.accelerators * second.accelerators;
         const auto priced = price_if_possible(with_accelerators(request, accelerators), second.plan);
-        if (priced && fits(*priced)) found.push_back({cat(single.what, ", and ", second.what), *priced});
+        if (!priced || !fits(*priced)) continue;
+        const bool is_known = std::any_of(found.begin(), found.end(), [&](const PlanChange& other) {
+          return other.plan.plan.layout.to_string() == second.plan.layout.to_string() &&
+                 other.plan.plan.micro_batch == second.plan.micro_batch &&
+                 other.plan.plan.stash.to_string() == second.plan.stash.to_string();
+        });
+        if (!is_known) found.push_back({cat(single.what, ", and ", second.what), *priced});
       }
     }
   }

@@ -112,6 +112,28 @@ std::optional<Broken> PlanSpace::broken(const Degrees& degrees) const {
   return std::nullopt;
 }
 
+std::optional<Broken> PlanSpace::broken(const StepPlan& plan) const {
+  const Layout& layout = plan.layout;
+  const DeviceMesh& mesh = layout.mesh;
+  const Degrees degrees{mesh.size(Axis::Pipeline), mesh.size(Axis::Data), mesh.size(Axis::Expert),
+                        mesh.size(Axis::Sequence), mesh.size(Axis::Fold), mesh.size(Axis::Tensor)};
+  if (degrees.expert > 1 && num_experts_ == 0) {
+    return Broken{Rule::Experts, cat("expert=", degrees.expert, " of a model without experts")};
+  }
+  if (auto found = broken(degrees)) return found;
+  for (const TensorOption& option : tensor(degrees)) {
+    if (option.form == layout.tensor_form && option.misfit == layout.misfit && option.broken) return option.broken;
+  }
+  for (const SequenceOption& option : sequence(degrees)) {
+    if (option.form == layout.sequence_form && option.broken) return option.broken;
+  }
+  const std::int64_t share = request_.job.batch / (std::int64_t{1} * degrees.data * degrees.expert);
+  if (plan.micro_batch < 1 || plan.micro_batch > share) {
+    return Broken{Rule::Batch, cat("a micro-batch of ", plan.micro_batch, " of a rank's ", share, " sequences")};
+  }
+  return broken(degrees, {layout.pipeline_form, layout.virtual_stages}, plan.micro_batch);
+}
+
 std::vector<ZeroStage> PlanSpace::zero(const Degrees& degrees) const {
   if (degrees.copies() == 1) return {ZeroStage::None};
   if (space_.runnable) return {ZeroStage::Optimizer, ZeroStage::None};
@@ -167,10 +189,18 @@ std::vector<FoldForm> PlanSpace::fold(const Degrees& degrees) const {
 }
 
 std::vector<std::int64_t> PlanSpace::micro_batches(const Degrees& degrees) const {
-  if (space_.micro_batch) return {*space_.micro_batch};
   const std::int64_t here = request_.job.batch / (std::int64_t{1} * degrees.data * degrees.expert);
+  if (space_.micro_batch) {
+    return *space_.micro_batch <= here ? std::vector{*space_.micro_batch} : std::vector<std::int64_t>{};
+  }
   std::vector<std::int64_t> sizes;
-  for (std::int64_t size = 1; size <= here && here % size == 0; size *= 2) sizes.push_back(size);
+  for (std::int64_t size = 1; size <= here; ++size) {
+    if (here % size == 0) sizes.push_back(size);
+    if (size * size > here) break;
+  }
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    if (here / sizes[i] > sizes.back()) sizes.push_back(here / sizes[i]);
+  }
   return sizes;
 }
 

@@ -51,6 +51,9 @@ class PlanSpace {
   /// What breaks under these degrees whatever the options.
   std::optional<Broken> broken(const Degrees& degrees) const;
 
+  /// The first rule that a plan breaks by itself, memory apart: also a micro-batch above a rank's share of the batch.
+  std::optional<Broken> broken(const StepPlan& plan) const;
+
   std::vector<ZeroStage> zero(const Degrees& degrees) const;  // zero0 last
   std::vector<PipelineOption> pipeline(const Degrees& degrees) const;
   std::vector<TensorOption> tensor(const Degrees& degrees) const;

@@ -51,6 +51,12 @@ class Searcher {
       rule_out(*broken, per_size() * std::max<std::size_t>(micro_batches_.size(), 1) * pipelines_.size() * forms);
       return;
     }
+    if (micro_batches_.empty()) {
+      const std::size_t forms = tensors_.size() * sequences_.size() * folds_.size();
+      best.rule_out(Rule::Batch, per_size() * pipelines_.size() * forms,
+                    [] { return std::string("the micro-batch exceeds a rank's share"); });
+      return;
+    }
     for (const DeviceMesh& order : orders_) groups_.emplace_back(order, models_.request.cluster);
     for (const TensorOption& tensor : tensors_) {
       if (tensor.broken) {
@@ -194,7 +200,7 @@ struct RuleWords {
 constexpr std::array<RuleWords, kNumRules> kRules = {{
     {"layers", "more stages than layers"},
     {"experts", "experts do not divide"},
-    {"batch", "the batch does not divide"},
+    {"batch", "the batch does not share out"},
     {"tokens", "ranks without tokens"},
     {"units", "tensor does not divide a dimension"},
     {"heads", "ulysses does not divide heads"},
@@ -257,6 +263,10 @@ PricedPlan price(const PlanRequest& request, const StepPlan& plan) {
   if (plan.layout.world_size() > request.cluster.world_size()) {
     throw UsageError(cat("[plan] \"", plan.layout.to_string(), "\" has ", plan.layout.world_size(), " ranks, and ",
                          request.cluster.to_string(), " has ", request.cluster.world_size(), " accelerators"));
+  }
+  const SearchSpace all;
+  if (const auto broken = PlanSpace(request, all).broken(plan)) {
+    throw UsageError(cat("[plan] \"", plan.layout.to_string(), "\": ", rule_text(broken->rule), ": ", broken->text));
   }
   return {plan, MemoryModel(request.model, request.job).peak(plan),
           TimeModel(request.model, request.job, request.cluster, request.rules).step(plan)};

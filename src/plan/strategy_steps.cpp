@@ -7,26 +7,6 @@
 #include "plan/plan_space.h"
 
 namespace octavo {
-namespace {
-
-std::optional<std::string> broken_rule(const PlanRequest& request, const Layout& layout) {
-  const SearchSpace all;
-  const PlanSpace space(request, all);
-  const DeviceMesh& mesh = layout.mesh;
-  const Degrees degrees{mesh.size(Axis::Pipeline), mesh.size(Axis::Data), mesh.size(Axis::Expert),
-                        mesh.size(Axis::Sequence), mesh.size(Axis::Fold), mesh.size(Axis::Tensor)};
-  if (const auto broken = space.broken(degrees)) return broken->text;
-  for (const TensorOption& option : space.tensor(degrees)) {
-    const bool is_it = option.form == layout.tensor_form && option.misfit == layout.misfit;
-    if (is_it && option.broken) return option.broken->text;
-  }
-  for (const SequenceOption& option : space.sequence(degrees)) {
-    if (option.form == layout.sequence_form && option.broken) return option.broken->text;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
 
 std::vector<ComparedLayout> compared_layouts(int ranks) {
   if (ranks < 2) throw UsageError(cat("[plan] a comparison over ", ranks, " ranks; use 2 or more"));
@@ -49,9 +29,11 @@ std::vector<ComparedLayout> compared_layouts(int ranks) {
 }
 
 StrategyStep strategy_step(const PlanRequest& request, const Layout& layout, const StashPolicy& stash) {
-  if (const auto broken = broken_rule(request, layout)) return {std::nullopt, *broken};
-  const std::int64_t share = request.job.batch / layout.mesh.size(Axis::Data);
-  return {price(request, {.layout = layout, .micro_batch = share, .stash = stash}), ""};
+  const std::int64_t share = std::max<std::int64_t>(1, request.job.batch / layout.mesh.size(Axis::Data));
+  const StepPlan plan{.layout = layout, .micro_batch = share, .stash = stash};
+  const SearchSpace all;
+  if (const auto broken = PlanSpace(request, all).broken(plan)) return {std::nullopt, broken->text};
+  return {price(request, plan), ""};
 }
 
 std::vector<std::size_t> time_memory_front(std::span<const StrategyStep> steps, Bytes limit) {

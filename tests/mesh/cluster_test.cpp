@@ -170,7 +170,8 @@ TEST_CASE("a JSON file replaces any constant and says where it is from") {
           "constants": {"nics": 2, "nic_sharers": 4, "fabric_bandwidth": 6e11, "fabric_pair_bandwidth": 2e11,
                         "switch_share": null, "switch_latency": null, "fp8_flops": null}})",
       "c.json");
-  CHECK(cluster.to_string() == "oursx4x3");
+  CHECK(cluster.to_string() == "H100x4x3");
+  CHECK(cluster.accelerator.full_name == "ours");
   CHECK(cluster.accelerator.network.bandwidth() == 25e9);
   CHECK(cluster.accelerator.network.nics.source == "measured");
   CHECK(cluster.accelerator.network.nics.date == "2026-05");
@@ -182,12 +183,27 @@ TEST_CASE("a JSON file replaces any constant and says where it is from") {
   const Cluster plain = parse_cluster_json(R"({"accelerator": "MI300X", "gpus_per_node": 8})", "c.json");
   CHECK(plain.to_string() == "MI300Xx8x1");
   for (const HardwareField& field : hardware_fields()) {
-    const std::string value = field.is_share() ? "0.5" : "8";
+    const auto known = field.get(find_accelerator("H100"));
+    const std::string value = field.is_share() ? "0.5"
+                              : field.unit == "accelerators" || field.unit == "NICs"
+                                  ? "8"
+                                  : cat(known ? 2 * known->value : 8);
     const Cluster changed = parse_cluster_json(
         cat(R"({"accelerator": "H100", "gpus_per_node": 8, "constants": {")", field.name, "\": ", value, "}}"),
         "c.json");
     CHECK(field.get(changed.accelerator)->source == "c.json");
   }
+}
+
+TEST_CASE("a constant far from the catalogue's, or a count that is not whole, is refused") {
+  const auto refused = [](const std::string& constant) {
+    return json_refusal(cat(R"({"accelerator": "H100", "gpus_per_node": 8, "constants": {)", constant, "}}"));
+  };
+  CHECK(says(refused(R"("bf16_flops": 1e-300)"), "the catalogue has 9.89e+14"));
+  CHECK(says(refused(R"("memory_bytes": 1e300)"), "within 10000 times"));
+  CHECK(says(refused(R"("fabric_ranks": 1e12)"), "a whole number"));
+  CHECK(says(refused(R"("nics": 1.5)"), "a whole number"));
+  CHECK(refused(R"("memory_bytes": 96e9)").empty());
 }
 
 TEST_CASE("a JSON file that is not understood is refused in one line") {

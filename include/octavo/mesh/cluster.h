@@ -7,7 +7,7 @@
 // As a JSON file, where every constant of the catalogue can be replaced:
 //   {
 //     "accelerator": "H100",          what it starts from, a name of the catalogue
-//     "name": "H100 of our lab",      optional
+//     "name": "H100 of our lab",      optional: how it is shown
 //     "gpus_per_node": 8,
 //     "nodes": 16,                    optional, 1
 //     "topology": "switch",           optional: "switch" or "full mesh"
@@ -15,7 +15,8 @@
 //     "date": "2026-05",              optional
 //     "constants": {"ring_share": 0.83, "nics": 4}      optional: names and units of hardware_fields()
 //   }
-// A constant that is null is taken away, where a device may lack it: {"switch_share": null, "switch_latency": null}.
+// A constant lies within 10,000 times of the catalogue's, a share in (0, 1], a count is whole. One that is null is
+// taken away, where a device may lack it: {"switch_share": null, "switch_latency": null}.
 #pragma once
 
 #include <span>

@@ -9,14 +9,14 @@
 //   sequence     gather, ring, ulysses (models with recurrent layers hand on states under each)
 //   fold         weights, activations, auto
 //   stash        keep; all named values; attention and qkv; attention; recompute
-//   micro-batch  powers of two that divide a rank's share of the batch
+//   micro-batch  the divisors of a rank's share of the batch
 //   order        tensor innermost, then fold, sequence, expert, data, pipeline; and every other axis moved innermost
 //                where that puts other ranks into a node
 //
 // The rules, in the order in which they are applied; a layout dies by the first that it breaks:
 //   layers       pipeline x V > L
 //   experts      expert does not divide the model's experts
-//   batch        data x expert does not divide B
+//   batch        data x expert does not divide B; a micro-batch that was asked for exceeds a rank's share
 //   tokens       S < 2 sequence x fold: a rank without tokens
 //   units        tensor divides a dimension not, under `refuse` (its copies under `replicate` live on)
 //   heads        ulysses: tensor x sequence does not divide query, KV or key heads
@@ -114,7 +114,7 @@ struct SearchResult {
 /// the space. Throws UsageError for models and jobs that MemoryModel or TimeModel refuse, and a limit below 1 byte.
 SearchResult search(const PlanRequest& request, const SearchSpace& space = {});
 
-/// One plan in full, whether it fits or not. Throws UsageError for what it breaks.
+/// One plan in full, whether it fits or not. Throws UsageError naming the first rule that it breaks, memory apart.
 PricedPlan price(const PlanRequest& request, const StepPlan& plan);
 
 /// Axes above 1, data apart, as in StrategyBest.

@@ -70,6 +70,11 @@ int run_audit(const AuditArguments& arguments) {
                        .compute = parse_element_type(arguments.dtype),
                        .micro_batches = static_cast<int>(arguments.micro_batches),
                        .rank = {}};
+  constexpr std::int64_t kMostRanks = 1 << 20, kMostTensor = 512;
+  if (options.layout.world_size() > kMostRanks || options.layout.mesh.size(Axis::Tensor) > kMostTensor) {
+    throw UsageError(cat("[cli] --layout \"", options.layout.to_string(), "\": an audit goes to tensor=", kMostTensor,
+                         " and ", with_commas(kMostRanks), " ranks; lower a degree"));
+  }
   if (arguments.world) check_world(*arguments.world, options.layout);
   if (arguments.rank) {
     if (*arguments.rank < 0 || *arguments.rank >= options.layout.world_size()) {

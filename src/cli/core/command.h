@@ -28,6 +28,9 @@ void add_json_option(CLI::App& command, bool& json);
 /// --config: the command's options from a TOML file (with_config_file reads it).
 void add_config_option(CLI::App& command);
 
+/// An option of the command that is given an empty text, as an unset variable of a shell does, is an error.
+void refuse_empty_values(CLI::App& command);
+
 /// "2GB", "1.5 GB", "500MB", "64KiB" or a number of bytes. Throws UsageError naming `option`.
 Bytes parse_bytes(const std::string& text, const std::string& option);
 /// "131072", "128K", "4M": K and M are 1,024 and 1,048,576. Throws UsageError naming `option`, also for less than one

@@ -65,8 +65,10 @@ std::vector<std::string> with_config_file(const CLI::App& program, std::vector<s
   for (const auto& [key, node] : table) {
     const std::string name(key.str());
     if (std::find(known.begin(), known.end(), name) == known.end() || name == "config" || name == "help") {
-      throw UsageError(cat("[cli] ", file, ": ", name, " is no option of ", arguments.front(), "; the nearest is ",
-                           nearest(name, known)));
+      const std::string close = nearest(name, known);
+      throw UsageError(
+          cat("[cli] ", file, ": ", name, " is no option of ", arguments.front(),
+              close.empty() ? cat("; see octavo ", arguments.front(), " --help") : cat("; the nearest is ", close)));
     }
     const auto value = as_argument(node);
     if (!value) throw UsageError(cat("[cli] ", file, ": ", name, " must be a text, a number or true/false"));

@@ -24,6 +24,13 @@ void add_config_option(CLI::App& command) {
   command.add_option("--config", "A TOML file with options of this command under the same names");
 }
 
+void refuse_empty_values(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    if (option->get_expected_min() < 1) continue;  // flags
+    option->check([](const std::string& value) { return value.empty() ? "an empty value; leave the option out" : ""; });
+  }
+}
+
 Bytes parse_bytes(const std::string& text, const std::string& option) {
   static const std::vector<std::pair<std::string, double>> kUnits = {
       {"kib", 1024.0}, {"mib", 1048576.0}, {"gib", 1073741824.0}, {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9},
@@ -69,11 +76,14 @@ std::vector<std::int64_t> parse_lengths(const std::string& text, const std::stri
 }
 
 void write_whole_file(const std::string& file, const std::string& text, const std::string& option) {
+  std::error_code error;
+  if (std::filesystem::exists(file, error) && !std::filesystem::is_regular_file(file, error)) {
+    throw UsageError(cat("[cli] ", option, " ", file, ": is no regular file; name another"));
+  }
   const std::string part = file + ".part";
   std::ofstream out(part);
   out << text;
   out.close();
-  std::error_code error;
   if (out) std::filesystem::rename(part, file, error);
   if (!out || error) {
     std::filesystem::remove(part, error);

@@ -81,17 +81,31 @@ void check_counts(const PlanArguments& arguments) {
   }
 }
 
+/// Lengths that the batch is a whole number of sequences of.
+std::vector<std::int64_t> lengths_of(const PlanArguments& arguments, const TrainingJob& job) {
+  if (arguments.lengths.empty()) return {};
+  const std::int64_t tokens = job.sequence_length * job.batch;
+  std::vector<std::int64_t> lengths = parse_lengths(arguments.lengths, "--lengths");
+  for (const std::int64_t length : lengths) {
+    if (tokens % length != 0) {
+      throw UsageError(cat("[cli] --lengths: the batch of ", with_commas(tokens),
+                           " tokens is no whole number of sequences of ", with_commas(length),
+                           "; use lengths that divide it"));
+    }
+  }
+  return lengths;
+}
+
 void search_and_advise(const PlanArguments& arguments, PlanReport& report) {
   const SearchSpace space = space_of(arguments);
+  const std::vector<std::int64_t> lengths = lengths_of(arguments, report.request.job);
   report.found = search(report.request, space);
   if (!report.found.best.empty())
     report.detail = PlanDetail{report.found.best.front(), report.request.memory_limit, {}};
   report.reach = strategy_reach(report.request);
   report.sensitivity = sensitivities(report.request, report.found);
   report.confidence = confidence(report.request, report.found);
-  if (!arguments.lengths.empty()) {
-    report.winners = winners_by_length(report.request, space, parse_lengths(arguments.lengths, "--lengths"));
-  }
+  if (!lengths.empty()) report.winners = winners_by_length(report.request, space, lengths);
 }
 
 int run_plan(const PlanArguments& arguments) {
@@ -148,14 +162,18 @@ void add_plan_command(CLI::App& program, Runner& run) {
   command->add_option("--sequence,--seq-len", a.sequence, "Tokens of a sequence: 131072 or 128K");
   command->add_option("--global-batch", a.batch, "Tokens of a step over all ranks: 4194304 or 4M (x 1,048,576)");
   command->add_option("--memory-limit", a.memory_limit, "Of a rank: 72GB; default: 92 % of the accelerator's");
-  command->add_option("--layout", a.layout, "Price this one in full, as \"data=16:zero1 tensor=8:scatter\"");
+  auto* layout =
+      command->add_option("--layout", a.layout, "Price this one in full, as \"data=16:zero1 tensor=8:scatter\"");
   command->add_option("--micro-batch", a.micro_batch,
-                      "Sequences at once; default: all powers of two, or 1 with --layout");
-  command->add_option("--stash", a.stash, "keep, recompute or values; default: all, or keep with --layout");
-  command->add_option("--top", a.top, "Layouts to list")->capture_default_str();
-  command->add_flag("--runnable", a.runnable,
-                    "Search only what this engine runs today: data, tensor, fold; ZeRO 0 and 1");
-  command->add_option("--lengths", a.lengths, "Also the winner at these lengths: 4096..262144 (doubling), or 8K,32K");
+                      "Sequences at once; default: all that divide, or 1 with --layout");
+  command->add_option("--stash", a.stash,
+                      "keep, recompute, or some of attention,qkv,gate_up; default: all, or keep with --layout");
+  command->add_option("--top", a.top, "Layouts to list")->capture_default_str()->excludes(layout);
+  command
+      ->add_flag("--runnable", a.runnable, "Search only what this engine runs today: data, tensor, fold; ZeRO 0 and 1")
+      ->excludes(layout);
+  command->add_option("--lengths", a.lengths, "Also the winner at these lengths: 4096..262144 (doubling), or 8K,32K")
+      ->excludes(layout);
   command->add_option("--software", a.software, cat("Whose time constants: ", join(known_software(), ", ")))
       ->capture_default_str();
   command->add_option("--dtype", a.dtype, "bf16 or fp32")->capture_default_str();
@@ -163,9 +181,11 @@ void add_plan_command(CLI::App& program, Runner& run) {
   command->add_flag("--constants", a.constants, "Print every constant: value, unit, direction, source, date");
   command->add_option("--validate", a.validate, "Instead: published figures of a folder beside predicted ones")
       ->expected(0, 1)
-      ->default_str("../shared/golden");
+      ->default_str("../shared/golden")
+      ->excludes(layout);
   add_json_option(*command, a.json_output);
   add_config_option(*command);
+  refuse_empty_values(*command);
   command->footer(
       "Examples:\n"
       "  octavo plan config.json --cluster H100x8x16 --sequence 8192 --global-batch 4M\n"

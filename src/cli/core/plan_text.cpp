@@ -86,6 +86,8 @@ std::string detail_text(const PlanReport& report) {
   const StepTime& time = plan.time;
   std::string text = cat("\n", report.is_asked ? "" : "The first in full: ", "\"", plan.plan.layout.to_string(),
                          "\", micro-batch ", plan.plan.micro_batch, ", stash ", plan.plan.stash.to_string(), "\n");
+  const int ranks = plan.plan.layout.world_size(), world = report.request.cluster.world_size();
+  if (ranks < world) text += cat("idle    ", world - ranks, " of ", world, " accelerators\n");
   text += cat("memory  ", plan.memory.to_string(), plan.memory.stage > 0 ? cat(" (stage ", plan.memory.stage, ")") : "",
               "; ",
               detail.fits() ? cat(format_bytes(plan.headroom(detail.limit)), " to spare")
@@ -177,7 +179,9 @@ std::string winners_text(const PlanReport& report) {
     last = &winner;
   }
   return cat("\nThe winner by length, tokens per batch held\n", table.to_string(),
-             changes.empty() ? "It stays the same.\n" : cat("It changes at ", join(changes, ", "), " tokens.\n"));
+             last == nullptr   ? ""
+             : changes.empty() ? "It stays the same.\n"
+                               : cat("It changes at ", join(changes, ", "), " tokens.\n"));
 }
 
 std::string confidence_text(const PlanReport& report) {

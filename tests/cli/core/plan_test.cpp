@@ -88,6 +88,11 @@ TEST_CASE("a layout of one's own is priced in full, and fails with what would he
   CHECK(says(large, "on a rank, allowed are 73.6 GB"));
 }
 
+TEST_CASE("accelerators that a layout leaves idle are said") {
+  const Outcome outcome = plan(with({"--layout", "data=4:zero1 tensor=1", "--stash", "recompute"}));
+  CHECK(outcome.out.find("idle    4 of 8 accelerators") != std::string::npos);
+}
+
 TEST_CASE("an emitted plan is one that the engine runs, with its options") {
   const auto file = std::filesystem::temp_directory_path() / cat("octavo-plan-", ::getpid(), ".toml");
   const Outcome outcome = plan(with({"--runnable", "--emit", file.string()}));
@@ -132,6 +137,13 @@ TEST_CASE("what nobody can mean is one clear line") {
   refuses(with({"--layout", "tensor=16"}), "has 16 ranks");
   refuses(with({"--lengths", "8K..1K"}), "below");
   refuses(with({"--dtype", "fp64"}), "no peak");
+  refuses(with({"--lengths", "5,7"}), "use lengths that divide it");
+  refuses(with({"--layout", "data=8", "--runnable"}), "excludes");
+  refuses(with({"--layout", ""}), "an empty value");
+  refuses(with({"--layout", "expert=8"}), "without experts");
+  refuses(with({"--layout", "data=8", "--micro-batch", "9"}), "of a rank's 8 sequences");
+  refuses({"--cluster", "H100x8", "--sequence", "8K", "--global-batch", "8K", "--layout", "data=8:zero3"},
+          "1 sequences over 8 ranks");
 }
 
 TEST_CASE("every constant is printed with unit and source, and what is assumed says so") {
