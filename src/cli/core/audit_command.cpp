@@ -54,6 +54,11 @@ void check_world(std::int64_t world, const Layout& layout) {
   const std::int64_t ranks = layout.world_size();
   if (world == ranks) return;
   if (world < 1) throw UsageError(cat("[cli] --world ", world, ": a world has at least 1 rank"));
+  if (world % ranks == 0) {
+    throw UsageError(cat("[cli] --world ", world, ": the degrees of \"", layout.to_string(), "\" multiply to ", ranks,
+                         ranks == 1 ? " rank" : " ranks", "; the nearest world is ", ranks, ", or ", world,
+                         " with data=", layout.mesh.size(Axis::Data) * (world / ranks)));
+  }
   const std::int64_t below = world / ranks * ranks;
   throw UsageError(cat("[cli] --world ", world, ": the degrees of \"", layout.to_string(), "\" multiply to ", ranks,
                        " ranks; the nearest worlds are ", below > 0 ? cat(below, " and ") : std::string(),
