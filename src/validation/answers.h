@@ -10,6 +10,11 @@ namespace octavo {
 /// Throws UsageError, json::exception or a std::logic_error for a case whose input does not say enough.
 using Answer = std::function<nlohmann::json(const nlohmann::json& item)>;
 
+/// In place of a figure that is a source's own, or a remark: known, but nothing of ours to compare.
+inline nlohmann::json not_ours() {
+  return nlohmann::json::binary({});
+}
+
 // Each for the cases of `file`, which must outlive it.
 Answer audit_answer(const nlohmann::json& file);       // divisors, slices, prices of misfits, stages
 Answer activation_answer(const nlohmann::json& file);  // published formulas of activation memory

@@ -30,7 +30,7 @@ json per_token(const json& models, const json& input, const json& expect) {
   // What was published is no figure of ours, but how it was counted is.
   constexpr double kRounding = 0.02;
   for (const char* key : {"published_median", "published_min", "published_max", "rows"}) {
-    if (expect.contains(key)) out[key] = expect[key];
+    out[key] = not_ours();
   }
   if (expect.contains("published_median") && expect["published_median"].is_number()) {
     const double published = expect["published_median"];

@@ -22,11 +22,6 @@ json number(const std::optional<HardwareConstant>& constant) {
   return constant ? json(constant->value) : json();
 }
 
-/// Notes of a file, in its own words.
-json words(const json& expect, const char* key) {
-  return expect.value(key, json());
-}
-
 /// Files describe a topology in more words than its name.
 json topology(const Fabric& fabric, const json& said) {
   const bool says_mesh = said.is_string() && said.get<std::string>().starts_with("full mesh");
@@ -37,25 +32,24 @@ json topology(const Fabric& fabric, const json& said) {
 json catalogue(const json& input, const json& expect) {
   const Accelerator& accelerator = find_accelerator(input.at("accelerator").get<std::string>());
   const Fabric& fabric = accelerator.fabric;
-  const json their_fabric = expect.value("fabric", json::object()),
-             their_network = expect.value("network", json::object());
+  const json their_fabric = expect.value("fabric", json::object());
   json measured{{"bf16", number(accelerator.measured_bf16_flops)}, {"fp8", number(accelerator.measured_fp8_flops)}};
   return {{"peak_dense_bf16_flops", number(accelerator.bf16_flops)},
           {"peak_dense_fp8_flops", number(accelerator.fp8_flops)},
           {"hbm_bytes", accelerator.memory_bytes.value},
           {"hbm_bytes_per_s", accelerator.memory_bandwidth.value},
           {"fabric",
-           {{"topology", topology(fabric, words(their_fabric, "topology"))},
+           {{"topology", topology(fabric, their_fabric.value("topology", json()))},
             {"gpus", fabric.ranks.value},
             {"per_gpu_each_way_bytes_per_s", fabric.bandwidth.value},
             {"per_pair_each_way_bytes_per_s", fabric.pair_bandwidth.value},
             {"links_per_gpu", fabric.bandwidth.value / fabric.pair_bandwidth.value},
-            {"link", words(their_fabric, "link")}}},
+            {"link", not_ours()}}},
           {"network",
            {{"nics_per_node", accelerator.network.nics.value},
             {"nic_bits_per_s", accelerator.network.nic_bits.value},
             {"per_gpu_each_way_bytes_per_s", accelerator.network.bandwidth()},
-            {"note", words(their_network, "note")}}},
+            {"note", not_ours()}}},
           {"measured_best_gemm_flops", measured}};
 }
 

@@ -3,7 +3,8 @@
 //
 // A case is recognised by what it expects, so that others of its kind, at other sizes, are compared the same way.
 // Integers, words and lists are compared exactly, reals to the case's tolerance, and where that is 0 to the digits that
-// files write. What a case expects and no answer knows is left out, and said.
+// files write. What a case expects and no answer knows is left out, and said; remarks and
+// published values beside an identity are not compared.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
