@@ -6,6 +6,7 @@
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/spec/model_spec.h"
+#include "spec/read_config.h"
 
 using namespace octavo;
 using nlohmann::json;
@@ -36,37 +37,13 @@ const json kLlama3 = {{"rope_type", "llama3"},
                       {"high_freq_factor", 4.0},
                       {"original_max_position_embeddings", 64}};
 
-json with(json config, const json& changes) {
-  for (const auto& item : changes.items()) config[item.key()] = item.value();
-  return config;
-}
-
 json without(json config, const std::string& key) {
   config.erase(key);
   return config;
 }
 
-ModelSpec read(const json& config) {
-  return parse_model_spec(config.dump(), "c.json");
-}
-
 const AttentionSpec& attention(const ModelSpec& model) {
   return std::get<AttentionSpec>(model.layers.at(0).mixer);
-}
-
-// The message must be one line that begins with the file, and holds every part.
-void check_refused(const json& config, const std::vector<std::string>& parts) {
-  CAPTURE(config.dump());
-  std::string message;
-  try {
-    read(config);
-  } catch (const UsageError& error) {
-    message = error.what();
-  }
-  CAPTURE(message);
-  CHECK(message.substr(0, 14) == "[spec] c.json:");
-  CHECK(message.find('\n') == message.npos);
-  for (const std::string& part : parts) CHECK(message.find(part) != message.npos);
 }
 
 }  // namespace

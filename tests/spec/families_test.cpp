@@ -7,6 +7,7 @@
 #include "octavo/base/text.h"
 #include "octavo/spec/model_spec.h"
 #include "octavo/spec/parameters.h"
+#include "spec/read_config.h"
 
 using namespace octavo;
 using nlohmann::json;
@@ -54,28 +55,6 @@ json qwen3_next() {
 json wrapped(const json& text) {
   const std::string type = text["model_type"];
   return {{"model_type", type.substr(0, type.size() - 5)}, {"text_config", text}, {"vision_config", {{"depth", 2}}}};
-}
-
-json with(json config, const json& changes) {
-  for (const auto& item : changes.items()) config[item.key()] = item.value();
-  return config;
-}
-
-ModelSpec read(const json& config) {
-  return parse_model_spec(config.dump(), "c.json");
-}
-
-void check_refused(const json& config, const std::vector<std::string>& parts) {
-  std::string message;
-  try {
-    read(config);
-  } catch (const UsageError& error) {
-    message = error.what();
-  }
-  CAPTURE(message);
-  CHECK(message.starts_with("[spec] c.json:"));
-  CHECK(message.find('\n') == message.npos);
-  for (const std::string& part : parts) CHECK(message.find(part) != message.npos);
 }
 
 bool attends(const LayerSpec& layer) {

@@ -3,38 +3,22 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "checkpoint/temporary_folder.h"
-#include "cli/core/commands.h"
+#include "cli/core/run_core.h"
 
 using nlohmann::json;
+using octavo::testing::run_core;
+using Said = octavo::testing::Captured;
 
 namespace {
-
-struct Said {
-  int code;
-  std::string out, err;
-};
-
-Said run(std::vector<std::string> arguments) {
-  std::ostringstream out, err;
-  auto* const old_out = std::cout.rdbuf(out.rdbuf());
-  auto* const old_err = std::cerr.rdbuf(err.rdbuf());
-  CLI::App program("octavo", "octavo");
-  const int code = octavo::cli::run_commands(program, octavo::cli::add_core_commands, arguments);
-  std::cout.rdbuf(old_out);
-  std::cerr.rdbuf(old_err);
-  return {code, out.str(), err.str()};
-}
 
 const std::string kHybrid = "tests/data/configs/qwen3.5-27b.json";
 
 Said audit(std::vector<std::string> options, const std::string& model = kHybrid) {
   options.insert(options.begin(), {"audit", model});
-  return run(std::move(options));
+  return run_core(std::move(options));
 }
 
 json audited(std::vector<std::string> options, const std::string& model = kHybrid) {
@@ -150,8 +134,8 @@ TEST_CASE("values that mean nothing get one clear line") {
   check_refused({"--strct"}, {"--strct", "did you mean --strict?"});
   check_refused({"--degree=4"}, {"did you mean --degrees?"});
   check_refused({"extra-argument"}, {"extra-argument"});
-  CHECK(run({"audit"}).code == 2);
-  CHECK(run({"audit", "no-such-file.json"}).err.find("no-such-file.json") != std::string::npos);
+  CHECK(run_core({"audit"}).code == 2);
+  CHECK(run_core({"audit", "no-such-file.json"}).err.find("no-such-file.json") != std::string::npos);
 }
 
 TEST_CASE("every published model is audited at every degree") {

@@ -4,33 +4,21 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "cli/core/commands.h"
+#include "cli/core/run_core.h"
 #include "octavo/base/json.h"
 #include "octavo/base/text.h"
 
 using namespace octavo;
 using namespace octavo::cli;
 using nlohmann::json;
+using Outcome = testing::Captured;
 
 namespace {
 
-struct Outcome {
-  int code;
-  std::string out, err;
-};
-
 Outcome compare(std::vector<std::string> arguments, const std::string& config = "llama-3-8b") {
-  arguments.insert(arguments.begin(), {"compare", "tests/data/configs/" + config + ".json"});
-  std::ostringstream out, err;
-  std::streambuf *old_out = std::cout.rdbuf(out.rdbuf()), *old_err = std::cerr.rdbuf(err.rdbuf());
-  CLI::App program;
-  const int code = run_commands(program, add_core_commands, arguments);
-  std::cout.rdbuf(old_out);
-  std::cerr.rdbuf(old_err);
-  return {code, out.str(), err.str()};
+  return testing::run_core("compare", config, std::move(arguments));
 }
 
 json compare_json(std::vector<std::string> arguments, const std::string& config = "llama-3-8b") {

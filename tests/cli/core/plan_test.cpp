@@ -3,33 +3,21 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "cli/core/commands.h"
+#include "cli/core/run_core.h"
 #include "octavo/base/json.h"
 #include "octavo/base/text.h"
 
 using namespace octavo;
 using namespace octavo::cli;
 using nlohmann::json;
+using Outcome = testing::Captured;
 
 namespace {
 
-struct Outcome {
-  int code;
-  std::string out, err;
-};
-
 Outcome plan(std::vector<std::string> arguments, const std::string& config = "llama-3-8b") {
-  arguments.insert(arguments.begin(), {"plan", "tests/data/configs/" + config + ".json"});
-  std::ostringstream out, err;
-  std::streambuf *old_out = std::cout.rdbuf(out.rdbuf()), *old_err = std::cerr.rdbuf(err.rdbuf());
-  CLI::App program;
-  const int code = run_commands(program, add_core_commands, arguments);
-  std::cout.rdbuf(old_out);
-  std::cerr.rdbuf(old_err);
-  return {code, out.str(), err.str()};
+  return testing::run_core("plan", config, std::move(arguments));
 }
 
 const std::vector<std::string> kSmall = {"--cluster", "H100x8", "--sequence", "8K", "--global-batch", "512K"};
@@ -164,11 +152,7 @@ TEST_CASE("every constant is printed with unit and source, and what is assumed s
 }
 
 TEST_CASE("published figures of a folder are compared without a model") {
-  CLI::App program;
-  std::ostringstream out;
-  std::streambuf* old = std::cout.rdbuf(out.rdbuf());
-  const int code = run_commands(program, add_core_commands, {"plan", "--validate", "tests/data/golden"});
-  std::cout.rdbuf(old);
-  CHECK(code == 0);
-  CHECK(out.str().find("Beyond a limit") != std::string::npos);
+  const Outcome outcome = testing::run_core({"plan", "--validate", "tests/data/golden"});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.find("Beyond a limit") != std::string::npos);
 }
