@@ -176,6 +176,22 @@ Layout parse_layout(std::string_view text) {
   return layout;
 }
 
+Layout with_degree(const Layout& layout, Axis axis, int degree) {
+  std::vector<AxisSize> sizes;
+  bool found = false;
+  for (AxisSize entry : layout.mesh.axes()) {
+    if (entry.axis == axis) {
+      entry.size = degree;
+      found = true;
+    }
+    if (entry.size > 1) sizes.push_back(entry);
+  }
+  if (!found && degree > 1) sizes.push_back({axis, degree});
+  Layout changed = layout;
+  changed.mesh = DeviceMesh(std::move(sizes));
+  return changed;
+}
+
 void check_runnable(const Layout& layout) {
   for (const AxisSize& axis : layout.mesh.axes()) {
     if (axis.size == 1 || is_built(axis.axis)) continue;

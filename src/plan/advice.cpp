@@ -18,22 +18,6 @@ std::optional<PricedPlan> price_if_possible(const PlanRequest& request, const St
   }
 }
 
-Layout with_degree(const Layout& layout, Axis axis, int degree) {
-  std::vector<AxisSize> sizes;
-  bool found = false;
-  for (AxisSize entry : layout.mesh.axes()) {
-    if (entry.axis == axis) {
-      entry.size = degree;
-      found = true;
-    }
-    if (entry.size > 1) sizes.push_back(entry);
-  }
-  if (!found && degree > 1) sizes.push_back({axis, degree});
-  Layout changed = layout;
-  changed.mesh = DeviceMesh(std::move(sizes));
-  return changed;
-}
-
 struct Variant {
   std::string what;
   StepPlan plan;

@@ -62,13 +62,6 @@ AxisGroups::AxisGroups(const DeviceMesh& mesh, const Cluster& cluster)
       num_data(product(mesh, {Axis::Data, Axis::Sequence})),
       num_all_tokens(product(mesh, {Axis::Data, Axis::Sequence, Axis::Expert})) {}
 
-void LayerTraffic::operator+=(const LayerTraffic& other) {
-  tensor += other.tensor;
-  sequence += other.sequence;
-  fold += other.fold;
-  expert += other.expert;
-}
-
 FoldForms fold_forms_of(const LayerWork& work, const Layout& layout, const RankShare& share, double hidden,
                         const Speeds& speeds, const TimeRules& rules) {
   if (share.fold == 1 || layout.fold_form == FoldForm::Weights) return {};

@@ -16,7 +16,6 @@ struct AxisGroups {
 
 struct LayerTraffic {
   Traffic tensor, sequence, fold, expert;
-  void operator+=(const LayerTraffic& other);
 };
 
 /// Which form fold takes for the two halves of a layer: by weights?

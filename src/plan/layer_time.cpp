@@ -34,15 +34,6 @@ void Traffic::add(const CollectiveTimes& group, int num_ranks, Collective kind, 
   }
 }
 
-void Traffic::operator+=(const Traffic& other) {
-  bytes += other.bytes;
-  seconds += other.seconds;
-  if (other.largest > largest) {
-    largest = other.largest;
-    algorithm = other.algorithm;
-  }
-}
-
 PassTime mixer_pass(const LayerWork& work, const RankShare& share, const Speeds& speeds, const TimeRules& rules,
                     double hidden, bool by_weights) {
   PassTime pass;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/plan/pipeline_schedule.h"
+#include "octavo/spec/parameters.h"
 
 namespace octavo {
 namespace {
@@ -16,23 +18,6 @@ std::vector<int> divisors(int number) {
   return found;
 }
 
-std::int64_t experts_of(const ModelSpec& model) {
-  for (const LayerSpec& layer : model.layers) {
-    if (const auto* moe = std::get_if<MoeSpec>(&layer.ffn)) return moe->num_experts;
-  }
-  return 0;
-}
-
-/// Some axes in front of `inner`, which are neighbours; degrees of 1 are left out.
-DeviceMesh mesh_with_innermost(const Degrees& degrees, Axis innermost) {
-  std::vector<AxisSize> sizes;
-  for (const Axis axis : kAllAxes) {
-    if (axis != innermost && degrees.of(axis) > 1) sizes.push_back({axis, degrees.of(axis)});
-  }
-  if (degrees.of(innermost) > 1) sizes.push_back({innermost, degrees.of(innermost)});
-  return DeviceMesh(std::move(sizes));
-}
-
 const StashPolicy& named(const char* text) {
   static const std::map<std::string, StashPolicy> kPolicies = {
       {"attention,qkv,gate_up", parse_stash_policy("attention,qkv,gate_up")},
@@ -43,29 +28,44 @@ const StashPolicy& named(const char* text) {
 
 }  // namespace
 
-int Degrees::of(Axis axis) const {
+int Degrees::*Degrees::member(Axis axis) {
   switch (axis) {
     case Axis::Pipeline:
-      return pipeline;
+      return &Degrees::pipeline;
     case Axis::Data:
-      return data;
+      return &Degrees::data;
     case Axis::Expert:
-      return expert;
+      return &Degrees::expert;
     case Axis::Sequence:
-      return sequence;
+      return &Degrees::sequence;
     case Axis::Fold:
-      return fold;
+      return &Degrees::fold;
     case Axis::Tensor:
-      return tensor;
+      return &Degrees::tensor;
   }
-  return 1;
+  throw InternalError("[plan] unknown axis");
+}
+
+Degrees degrees_of(const DeviceMesh& mesh) {
+  Degrees degrees;
+  for (const AxisSize& entry : mesh.axes()) degrees.of(entry.axis) = entry.size;
+  return degrees;
+}
+
+DeviceMesh mesh_of(const Degrees& degrees, Axis innermost) {
+  std::vector<AxisSize> sizes;
+  for (const Axis axis : kAllAxes) {
+    if (axis != innermost && degrees.of(axis) > 1) sizes.push_back({axis, degrees.of(axis)});
+  }
+  if (degrees.of(innermost) > 1) sizes.push_back({innermost, degrees.of(innermost)});
+  return DeviceMesh(std::move(sizes));
 }
 
 PlanSpace::PlanSpace(const PlanRequest& request, const SearchSpace& space)
     : request_(request),
       space_(space),
       num_layers_(static_cast<int>(request.model.layers.size())),
-      num_experts_(experts_of(request.model)) {}
+      num_experts_(num_experts(request.model)) {}
 
 std::vector<Degrees> PlanSpace::degrees() const {
   const int world = request_.cluster.world_size();
@@ -114,9 +114,7 @@ std::optional<Broken> PlanSpace::broken(const Degrees& degrees) const {
 
 std::optional<Broken> PlanSpace::broken(const StepPlan& plan) const {
   const Layout& layout = plan.layout;
-  const DeviceMesh& mesh = layout.mesh;
-  const Degrees degrees{mesh.size(Axis::Pipeline), mesh.size(Axis::Data), mesh.size(Axis::Expert),
-                        mesh.size(Axis::Sequence), mesh.size(Axis::Fold), mesh.size(Axis::Tensor)};
+  const Degrees degrees = degrees_of(layout.mesh);
   if (degrees.expert > 1 && num_experts_ == 0) {
     return Broken{Rule::Experts, cat("expert=", degrees.expert, " of a model without experts")};
   }
@@ -211,7 +209,7 @@ std::vector<StashPolicy> PlanSpace::stashes() const {
 }
 
 std::vector<DeviceMesh> PlanSpace::orders(const Degrees& degrees) const {
-  std::vector<DeviceMesh> orders = {mesh_with_innermost(degrees, Axis::Tensor)};
+  std::vector<DeviceMesh> orders = {mesh_of(degrees, Axis::Tensor)};
   if (request_.cluster.num_nodes == 1) return orders;
   // Axes inside a node have its links, whichever is innermost.
   const int inner = degrees.expert * degrees.sequence * degrees.fold * degrees.tensor;
@@ -225,7 +223,7 @@ std::vector<DeviceMesh> PlanSpace::orders(const Degrees& degrees) const {
                                                 : inner * degrees.data;
     const bool moves = degree > 1 && behind > 1;
     const bool is_inside = axis != Axis::Data && axis != Axis::Pipeline && fits_node;
-    if (moves && !is_inside) orders.push_back(mesh_with_innermost(degrees, axis));
+    if (moves && !is_inside) orders.push_back(mesh_of(degrees, axis));
   }
   return orders;
 }

@@ -14,10 +14,20 @@ namespace octavo {
 
 struct Degrees {
   int pipeline = 1, data = 1, expert = 1, sequence = 1, fold = 1, tensor = 1;
-  int of(Axis axis) const;
+
+  int& of(Axis axis) { return this->*member(axis); }
+  int of(Axis axis) const { return this->*member(axis); }
   /// Ranks that hold the same weights.
   int copies() const { return data * sequence * expert; }
+  /// Ranks of one replica, expert ranks included.
+  int replica() const { return pipeline * expert * sequence * fold * tensor; }
+
+  static int Degrees::*member(Axis axis);
 };
+Degrees degrees_of(const DeviceMesh& mesh);
+
+/// Axes in the order of Axis, `innermost` last; those of degree 1 are left out.
+DeviceMesh mesh_of(const Degrees& degrees, Axis innermost = Axis::Tensor);
 
 /// A rule that is broken, and by what.
 struct Broken {

@@ -58,6 +58,10 @@ class Searcher {
       return;
     }
     for (const DeviceMesh& order : orders_) groups_.emplace_back(order, models_.request.cluster);
+    schedules_.clear();
+    for (const PipelineOption& pipeline : pipelines_) {
+      for (const std::int64_t size : micro_batches_) schedules_.push_back(space_.broken(degrees, pipeline, size));
+    }
     for (const TensorOption& tensor : tensors_) {
       if (tensor.broken) {
         rule_out(*tensor.broken, per_form * sequences_.size() * folds_.size());
@@ -73,7 +77,7 @@ class Searcher {
         plan.layout.sequence_form = sequence.form;
         for (const FoldForm fold : folds_) {
           plan.layout.fold_form = fold;
-          visit_schedules(degrees, plan);
+          visit_schedules(plan);
         }
       }
     }
@@ -101,15 +105,15 @@ class Searcher {
     folds_ = space_.fold(degrees);
   }
 
-  void visit_schedules(const Degrees& degrees, StepPlan& plan) {
+  void visit_schedules(StepPlan& plan) {
     parts_.assign(micro_batches_.size() * stashes_.size() * orders_.size(), nullptr);
-    for (const PipelineOption& pipeline : pipelines_) {
-      plan.layout.pipeline_form = pipeline.form;
-      plan.layout.virtual_stages = pipeline.virtual_stages;
+    for (std::size_t pipeline = 0; pipeline < pipelines_.size(); ++pipeline) {
+      plan.layout.pipeline_form = pipelines_[pipeline].form;
+      plan.layout.virtual_stages = pipelines_[pipeline].virtual_stages;
       too_large_.assign(zero_.size() * stashes_.size(), false);
       for (std::size_t micro = 0; micro < micro_batches_.size(); ++micro) {
         plan.micro_batch = micro_batches_[micro];
-        if (const auto broken = space_.broken(degrees, pipeline, plan.micro_batch)) {
+        if (const auto& broken = schedules_[pipeline * micro_batches_.size() + micro]) {
           rule_out(*broken, per_size());
           continue;
         }
@@ -186,6 +190,7 @@ class Searcher {
   std::vector<ZeroStage> zero_;
   std::vector<std::int64_t> micro_batches_;
   std::vector<PipelineOption> pipelines_;
+  std::vector<std::optional<Broken>> schedules_;  // what each pipeline option breaks with each micro-batch
   std::vector<TensorOption> tensors_;
   std::vector<SequenceOption> sequences_;
   std::vector<FoldForm> folds_;

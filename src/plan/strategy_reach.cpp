@@ -2,16 +2,13 @@
 
 #include "octavo/base/error.h"
 #include "octavo/plan/advice.h"
+#include "octavo/spec/parameters.h"
+#include "plan/plan_space.h"
 
 namespace octavo {
 namespace {
 
-/// Degrees of a strategy's axes, data apart.
-struct Model {
-  int pipeline = 1, expert = 1, sequence = 1, fold = 1, tensor = 1;
-  int product() const { return pipeline * expert * sequence * fold * tensor; }
-};
-
+/// One strategy. Its replicas are degrees of its axes, with data=1.
 class Reach {
  public:
   Reach(const PlanRequest& request, std::span<const Axis> axes)
@@ -25,11 +22,11 @@ class Reach {
   StrategyReach run() {
     StrategyReach reach;
     reach.name = name_;
-    reach.largest_micro_batch = most(1, kMostSequences, [&](const Model& model, std::int64_t size) {
-      return fits(model, world_ / model.product(), request_.job.sequence_length, size);
+    reach.largest_micro_batch = most(kMostSequences, [&](const Degrees& degrees, std::int64_t size) {
+      return fits(degrees, request_.job.sequence_length, size);
     });
-    reach.longest_sequence = kTokens * most(1, kMostTokens / kTokens, [&](const Model& model, std::int64_t length) {
-                               return fits(model, world_ / model.product(), length * kTokens, 1);
+    reach.longest_sequence = kTokens * most(kMostTokens / kTokens, [&](const Degrees& degrees, std::int64_t length) {
+                               return fits(degrees, length * kTokens, 1);
                              });
     find_fewest(reach);
     return reach;
@@ -38,100 +35,69 @@ class Reach {
  private:
   static constexpr std::int64_t kMostSequences = 1 << 16, kTokens = 1024, kMostTokens = std::int64_t{1} << 27;
 
-  void extend(Model model, std::span<const Axis> axes) {
+  void extend(const Degrees& degrees, std::span<const Axis> axes) {
     if (axes.empty()) {
-      models_.push_back(model);
-      Layout layout = layout_of(model, 1);
-      if (name_.empty()) name_ = strategy_name(layout);
+      replicas_.push_back(degrees);
+      if (name_.empty()) name_ = strategy_name(layout_of(degrees));
       return;
     }
+    internal_check(axes.front() != Axis::Data, "[plan] data belongs to every strategy");
     for (const int degree : divisors_) {
-      if (degree == 1 || model.product() * std::int64_t{1} * degree > world_ ||
-          world_ % (model.product() * degree) != 0)
-        continue;
-      Model next = model;
-      switch (axes.front()) {
-        case Axis::Pipeline:
-          next.pipeline = degree;
-          break;
-        case Axis::Expert:
-          next.expert = degree;
-          break;
-        case Axis::Sequence:
-          next.sequence = degree;
-          break;
-        case Axis::Fold:
-          next.fold = degree;
-          break;
-        case Axis::Tensor:
-          next.tensor = degree;
-          break;
-        case Axis::Data:
-          throw InternalError("[plan] data belongs to every strategy");
-      }
+      const std::int64_t ranks = std::int64_t{degrees.replica()} * degree;
+      if (degree == 1 || ranks > world_ || world_ % ranks != 0) continue;
+      Degrees next = degrees;
+      next.of(axes.front()) = degree;
       extend(next, axes.subspan(1));
     }
   }
 
-  static Layout layout_of(const Model& model, int data) {
-    std::vector<AxisSize> sizes;
-    for (const auto& [axis, size] : {std::pair{Axis::Pipeline, model.pipeline},
-                                     {Axis::Data, data},
-                                     {Axis::Expert, model.expert},
-                                     {Axis::Sequence, model.sequence},
-                                     {Axis::Fold, model.fold},
-                                     {Axis::Tensor, model.tensor}}) {
-      if (size > 1) sizes.push_back({axis, size});
-    }
+  static Layout layout_of(const Degrees& degrees) {
     Layout layout;
-    layout.mesh = DeviceMesh(std::move(sizes));
-    layout.zero = data * model.expert * model.sequence > 1 ? ZeroStage::Weights : ZeroStage::None;
+    layout.mesh = mesh_of(degrees);
+    layout.zero = degrees.copies() > 1 ? ZeroStage::Weights : ZeroStage::None;
     layout.misfit = Misfit::Replicate;
     return layout;
   }
 
   /// In any form, everything recomputed; one micro-batch per stage.
-  bool fits(const Model& model, int data, std::int64_t length, std::int64_t micro_batch) const {
+  bool fits(const Degrees& degrees, std::int64_t length, std::int64_t micro_batch) const {
     const auto layers = static_cast<int>(request_.model.layers.size());
-    if (model.pipeline > layers) return false;
-    if (model.sequence * model.fold > 1 && length < 2 * model.sequence * model.fold) return false;
-    const TrainingJob job{length, micro_batch * data * model.expert * model.pipeline, request_.job.compute};
+    if (degrees.pipeline > layers) return false;
+    if (degrees.sequence * degrees.fold > 1 && length < 2 * degrees.sequence * degrees.fold) return false;
+    const TrainingJob job{length, micro_batch * degrees.data * degrees.expert * degrees.pipeline, request_.job.compute};
     const MemoryModel memory(request_.model, job);
-    StepPlan plan{layout_of(model, data), micro_batch, {StashPolicy::Kind::Recompute, {}}};
-    for (const TensorForm tensor : {TensorForm::Scatter, TensorForm::AllReduce}) {
-      if (tensor == TensorForm::AllReduce && model.tensor > 1) break;  // holds as many tokens or more
-      plan.layout.tensor_form = tensor;
-      for (const SequenceForm sequence : {SequenceForm::Ring, SequenceForm::Gather}) {
-        plan.layout.sequence_form = sequence;
-        for (const FoldForm fold : {FoldForm::Weights, FoldForm::Activations}) {
-          plan.layout.fold_form = fold;
-          try {
-            if (memory.peak(plan).total() <= request_.memory_limit) return true;
-          } catch (const UsageError&) {
-          }
-          if (model.fold == 1) break;
+    StepPlan plan{layout_of(degrees), micro_batch, {StashPolicy::Kind::Recompute, {}}};
+    plan.layout.tensor_form = TensorForm::Scatter;  // holds as few tokens as all-reduce or fewer
+    for (const SequenceForm sequence : {SequenceForm::Ring, SequenceForm::Gather}) {
+      plan.layout.sequence_form = sequence;
+      for (const FoldForm fold : {FoldForm::Weights, FoldForm::Activations}) {
+        plan.layout.fold_form = fold;
+        try {
+          if (memory.peak(plan).total() <= request_.memory_limit) return true;
+        } catch (const UsageError&) {
         }
-        if (model.sequence == 1) break;
+        if (degrees.fold == 1) break;
       }
+      if (degrees.sequence == 1) break;
     }
     return false;
   }
 
-  /// The largest value of any degrees that holds; what holds for a value holds for smaller ones. 0: none.
+  /// The largest value from 1 to `limit` that holds for any replica on the whole cluster; what holds for a value holds
+  /// for smaller ones. 0: none.
   template <class Holds>
-  std::int64_t most(std::int64_t least, std::int64_t limit, const Holds& holds) const {
+  std::int64_t most(std::int64_t limit, const Holds& holds) const {
     std::int64_t best = 0;
-    for (const Model& model : models_) {
-      if (!holds(model, std::max(best + 1, least))) continue;
-      std::int64_t fits = std::max(best + 1, least), fails = fits;
-      while (fails <= limit && holds(model, fails)) {
-        fits = fails;
-        fails *= 2;
-      }
+    for (Degrees degrees : replicas_) {
+      degrees.data = world_ / degrees.replica();
+      std::int64_t fits = best + 1;
+      if (!holds(degrees, fits)) continue;
+      std::int64_t fails = 2 * fits;
+      for (; fails <= limit && holds(degrees, fails); fails *= 2) fits = fails;
       fails = std::min(fails, limit + 1);
       while (fails - fits > 1) {
         const std::int64_t middle = fits + (fails - fits) / 2;
-        (holds(model, middle) ? fits : fails) = middle;
+        (holds(degrees, middle) ? fits : fails) = middle;
       }
       best = fits;
     }
@@ -139,32 +105,27 @@ class Reach {
   }
 
   void find_fewest(StrategyReach& reach) const {
-    const bool only_data = models_.size() == 1 && models_.front().product() == 1;
-    const auto take = [&](const Model& model, int data) {
-      const int accelerators = model.product() * data;
+    const bool only_data = replicas_.size() == 1 && replicas_.front().replica() == 1;
+    const auto take = [&](const Degrees& degrees) {
+      const int accelerators = degrees.replica() * degrees.data;
       if (reach.fewest_accelerators && accelerators >= *reach.fewest_accelerators) return;
-      if (!fits(model, data, request_.job.sequence_length, 1)) return;
+      if (!fits(degrees, request_.job.sequence_length, 1)) return;
       reach.fewest_accelerators = accelerators;
       reach.data_degree = only_data ? world_ : world_ / accelerators;
     };
     if (only_data) {
-      for (const int data : divisors_) take(models_.front(), data);
+      for (const int data : divisors_) take({.data = data});
     } else {
-      for (const Model& model : models_) take(model, 1);
+      for (const Degrees& degrees : replicas_) take(degrees);
     }
   }
 
   const PlanRequest& request_;
   int world_;
   std::vector<int> divisors_;
-  std::vector<Model> models_;
+  std::vector<Degrees> replicas_;
   std::string name_;
 };
-
-bool has_experts(const ModelSpec& model) {
-  return std::any_of(model.layers.begin(), model.layers.end(),
-                     [](const LayerSpec& layer) { return std::holds_alternative<MoeSpec>(layer.ffn); });
-}
 
 }  // namespace
 
@@ -178,7 +139,7 @@ std::vector<StrategyReach> strategy_reach(const PlanRequest& request) {
                                                {Axis::Sequence, Axis::Tensor},
                                                {Axis::Pipeline, Axis::Fold},
                                                {Axis::Sequence, Axis::Fold}};
-  if (has_experts(request.model)) strategies.push_back({Axis::Expert});
+  if (num_experts(request.model) > 0) strategies.push_back({Axis::Expert});
   std::vector<StrategyReach> found;
   for (const std::vector<Axis>& axes : strategies) {
     StrategyReach reach = Reach(request, axes).run();

@@ -198,6 +198,13 @@ std::int64_t ffn_parameters(const ModelSpec& model, const LayerSpec& layer) {
   return sum_elements(list);
 }
 
+std::int64_t num_experts(const ModelSpec& model) {
+  for (const LayerSpec& layer : model.layers) {
+    if (const auto* moe = std::get_if<MoeSpec>(&layer.ffn)) return moe->num_experts;
+  }
+  return 0;
+}
+
 Bytes file_bytes(const ModelSpec& model, Bytes element_bytes) {
   constexpr Bytes kFloatBytes = 4;
   Bytes bytes = 0;

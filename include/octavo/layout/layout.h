@@ -84,6 +84,10 @@ struct Layout {
 /// and a degree that is not a number >= 1.
 Layout parse_layout(std::string_view text);
 
+/// The layout with another degree of `axis`, which is the innermost if the layout has it not. Axes of degree 1 are left
+/// out.
+Layout with_degree(const Layout& layout, Axis axis, int degree);
+
 /// Throws UsageError for what can be priced, but not run yet: degrees above 1 of pipeline, expert and sequence, ZeRO 3.
 void check_runnable(const Layout& layout);
 

@@ -23,6 +23,9 @@ std::int64_t num_mtp_parameters(const ModelSpec& model);
 /// Elements that one token passes: all but those of the experts that are not chosen for it.
 std::int64_t num_active_parameters(const ModelSpec& model);
 
+/// Experts of a layer that has some; 0 for a model without.
+std::int64_t num_experts(const ModelSpec& model);
+
 /// Elements of one layer: mixer with its norm, and feed-forward part with its norm.
 std::int64_t mixer_parameters(const ModelSpec& model, const LayerSpec& layer);
 std::int64_t ffn_parameters(const ModelSpec& model, const LayerSpec& layer);

@@ -131,16 +131,6 @@ RankReport rank_report(const ModelSpec& model, const ParamTable& table, const Au
   return report;
 }
 
-Layout with_tensor_degree(const Layout& layout, int degree) {
-  Layout changed = layout;
-  std::vector<AxisSize> axes(layout.mesh.axes().begin(), layout.mesh.axes().end());
-  for (AxisSize& axis : axes) {
-    if (axis.axis == Axis::Tensor) axis.size = degree;
-  }
-  changed.mesh = DeviceMesh(axes);
-  return changed;
-}
-
 void add_problems(const ModelSpec& model, const ParamTable& table, AuditReport& report) {
   const AuditOptions& options = report.options;
   const Layout& layout = options.layout;
@@ -183,10 +173,7 @@ void add_problems(const ModelSpec& model, const ParamTable& table, AuditReport& 
                                   " tokens are filled up to ", padded));
   }
   if (expert > 1) {
-    const bool has_experts = std::any_of(model.layers.begin(), model.layers.end(), [](const LayerSpec& layer) {
-      return std::holds_alternative<MoeSpec>(layer.ffn);
-    });
-    const std::int64_t experts = has_experts ? find_dimension(audit_dimensions(model), "experts").size : 0;
+    const std::int64_t experts = num_experts(model);
     if (experts == 0) {
       report.problems.push_back(cat("expert=", expert, ": the model has no experts"));
     } else if (experts % (std::int64_t{expert} * tensor) != 0) {
@@ -249,7 +236,7 @@ AuditReport make_audit_report(const ModelSpec& model, const AuditOptions& option
     }
     if (report.lower_degree) {
       report.lower_elements =
-          stored_elements(table, with_tensor_degree(layout, static_cast<int>(*report.lower_degree)), 0, model);
+          stored_elements(table, with_degree(layout, Axis::Tensor, static_cast<int>(*report.lower_degree)), 0, model);
     }
   }
   const bool refuses = layout.misfit == Misfit::Refuse && !report.policies.empty();
