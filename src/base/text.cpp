@@ -57,6 +57,12 @@ std::string fixed(double value, int digits) {
   return text;
 }
 
+std::string percent(double share, int digits) {
+  const std::string text = fixed(100 * share, digits);
+  const bool is_none = text.find_first_not_of("-0.") == std::string::npos;
+  return (is_none && text.front() == '-' ? text.substr(1) : text) + " %";
+}
+
 std::string with_commas(std::int64_t value) {
   const std::string digits = std::to_string(value);
   const std::size_t first = value < 0 ? 1 : 0;

@@ -51,6 +51,23 @@ std::string Cluster::to_string() const {
   return cat(accelerator.name, "x", gpus_per_node, "x", num_nodes);
 }
 
+std::vector<std::string> Cluster::changes() const {
+  const Accelerator& known = find_accelerator(accelerator.name);
+  std::vector<std::string> changes;
+  const auto value = [](const std::optional<HardwareConstant>& constant) {
+    return constant ? cat(constant->value) : std::string("none");
+  };
+  for (const HardwareField& field : hardware_fields()) {
+    const std::string before = value(field.get(known)), after = value(field.get(accelerator));
+    if (before != after) changes.push_back(cat(field.name, " ", before, " -> ", after, " ", field.unit));
+  }
+  if (known.fabric.topology != accelerator.fabric.topology) {
+    changes.push_back(accelerator.fabric.topology == FabricTopology::FullMesh ? "topology switch -> full mesh"
+                                                                              : "topology full mesh -> switch");
+  }
+  return changes;
+}
+
 GroupLinks Cluster::links(std::span<const int> ranks) const {
   internal_check(!ranks.empty(), "[mesh] the links of a group without ranks");
   if (ranks.front() < 0 || ranks.back() >= world_size()) {

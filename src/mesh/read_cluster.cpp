@@ -160,6 +160,9 @@ Cluster parse_cluster_json(const std::string& json_text, const std::string& orig
   if (const nlohmann::json* constants = object.find("constants")) {
     override_constants(cluster.accelerator, *constants, where + " constants", source, date);
   }
+  for (const HardwareField& field : hardware_fields()) {
+    if (json.contains(field.name)) object.fail(field.name, "is a constant; it belongs under \"constants\"");
+  }
   object.finish();
   check_size(cluster, where);
   return cluster;

@@ -5,6 +5,7 @@
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
+#include "octavo/spec/parameters.h"
 
 namespace octavo {
 namespace {
@@ -134,37 +135,53 @@ void scale(std::optional<HardwareConstant>& constant, double factor) {
   if (constant) constant->value *= factor;
 }
 
-/// What is made `factor` times as fast.
+/// Something that may be slower or faster than it is taken to be.
 struct Lever {
+  Sensitivity::Kind kind;
   const char* what;
-  std::function<void(PlanRequest&, double factor)> pull;
+  std::function<void(PlanRequest&, bool slower)> pull;
 };
 
+double tenth(bool slower) {
+  return slower ? 1 / 1.1 : 1.1;
+}
+
+Lever hiding(const char* what, double TimeRules::*share) {
+  return {Sensitivity::Kind::Hiding, what,
+          [share](PlanRequest& request, bool slower) { request.rules.*share = slower ? 1 : 0; }};
+}
+
 const std::vector<Lever>& levers() {
+  constexpr auto kTenPercent = Sensitivity::Kind::TenPercent;
   static const std::vector<Lever> kLevers = {
-      {"links",
-       [](PlanRequest& request, double factor) {
+      {kTenPercent, "links",
+       [](PlanRequest& request, bool slower) {
          Fabric& fabric = request.cluster.accelerator.fabric;
-         fabric.bandwidth.value *= factor;
-         fabric.pair_bandwidth.value *= factor;
-         request.cluster.accelerator.network.nic_bits.value *= factor;
+         fabric.bandwidth.value *= tenth(slower);
+         fabric.pair_bandwidth.value *= tenth(slower);
+         request.cluster.accelerator.network.nic_bits.value *= tenth(slower);
        }},
-      {"latency",
-       [](PlanRequest& request, double factor) {
+      {kTenPercent, "latency",
+       [](PlanRequest& request, bool slower) {
          FabricTiming& timing = request.cluster.accelerator.timing;
          for (HardwareConstant* latency : {&timing.call_latency, &timing.hop_latency, &timing.small_hop,
                                            &timing.network_hop, &timing.network_small_hop}) {
-           latency->value /= factor;
+           latency->value /= tenth(slower);
          }
-         scale(timing.switch_latency, 1 / factor);
+         scale(timing.switch_latency, 1 / tenth(slower));
        }},
-      {"memory bandwidth",
-       [](PlanRequest& request, double factor) { request.cluster.accelerator.memory_bandwidth.value *= factor; }},
-      {"matmul rate",
-       [](PlanRequest& request, double factor) {
-         request.rules.matmul_share *= factor;
-         request.rules.attention_share *= factor;
+      {kTenPercent, "memory bandwidth",
+       [](PlanRequest& request, bool slower) { request.cluster.accelerator.memory_bandwidth.value *= tenth(slower); }},
+      {kTenPercent, "matmul rate",
+       [](PlanRequest& request, bool slower) {
+         request.rules.matmul_share *= tenth(slower);
+         request.rules.attention_share *= tenth(slower);
        }},
+      hiding("weights and gradients (data, fold)", &TimeRules::data_exposed),
+      hiding("keys and values (sequence, fold)", &TimeRules::sequence_exposed),
+      hiding("activations (tensor, fold)", &TimeRules::tensor_exposed),
+      hiding("borders (pipeline)", &TimeRules::pipeline_exposed),
+      hiding("tokens (expert)", &TimeRules::expert_exposed),
   };
   return kLevers;
 }
@@ -200,30 +217,30 @@ std::vector<PlanChange> smallest_changes(const PlanRequest& request, const StepP
 }
 
 std::vector<Sensitivity> sensitivities(const PlanRequest& request, const SearchResult& result) {
-  constexpr double kStep = 0.1;
   std::vector<Sensitivity> found;
   if (result.best.empty()) return found;
-  std::vector<const PricedPlan*> plans;
-  for (const PricedPlan& plan : result.best) plans.push_back(&plan);
-  for (const PricedPlan& plan : result.front) plans.push_back(&plan);
-  for (const StrategyBest& strategy : result.strategies) plans.push_back(&strategy.plan);
+  const PricedPlan& first = result.best.front();
+  std::vector<const PricedPlan*> others;
+  for (const PricedPlan& plan : result.best) others.push_back(&plan);
+  for (const PricedPlan& plan : result.front) others.push_back(&plan);
   for (const Lever& lever : levers()) {
-    Sensitivity sensitivity{.what = lever.what, .slower = 0, .faster = 0, .other_winner = {}};
-    for (const double factor : {1 / (1 + kStep), 1 + kStep}) {
+    Sensitivity sensitivity{lever.kind, lever.what, 0, 0, {}, {}};
+    for (const bool slower : {true, false}) {
       PlanRequest changed = request;
-      lever.pull(changed, factor);
+      lever.pull(changed, slower);
       const TimeModel model(changed.model, changed.job, changed.cluster, changed.rules);
-      const Seconds first = model.step(plans.front()->plan).total;
-      (factor < 1 ? sensitivity.slower : sensitivity.faster) = first / plans.front()->time.total - 1;
-      const PricedPlan* winner = plans.front();
-      Seconds least = first;
-      for (const PricedPlan* plan : plans) {
+      Seconds least = model.step(first.plan).total;
+      (slower ? sensitivity.slower : sensitivity.faster) = least / first.time.total - 1;
+      const PricedPlan* winner = &first;
+      for (const PricedPlan* plan : others) {
+        if (plan->time.computing() / tenth(false) >= least) continue;  // no lever makes it faster than that
         const Seconds total = model.step(plan->plan).total;
         if (total >= least) continue;
         least = total;
         winner = plan;
       }
-      if (winner != plans.front()) sensitivity.other_winner = winner->plan.layout.to_string();
+      if (winner == &first) continue;
+      (slower ? sensitivity.winner_if_slower : sensitivity.winner_if_faster) = winner->plan.layout.to_string();
     }
     found.push_back(std::move(sensitivity));
   }
@@ -248,14 +265,38 @@ std::vector<LengthWinner> winners_by_length(const PlanRequest& request, const Se
   return winners;
 }
 
+std::vector<SizeWinner> winners_by_nodes(const PlanRequest& request, const SearchSpace& space,
+                                         std::span<const int> num_nodes) {
+  std::vector<SizeWinner> winners;
+  for (const int count : num_nodes) {
+    SizeWinner winner{count, std::nullopt};
+    PlanRequest changed = request;
+    changed.cluster.num_nodes = count;
+    SearchResult found = search(changed, space);
+    if (!found.best.empty()) winner.plan = std::move(found.best.front());
+    winners.push_back(std::move(winner));
+  }
+  return winners;
+}
+
 Confidence confidence(const PlanRequest& request, const SearchResult& result) {
-  Confidence found{.error = request.rules.mean_error, .least = 0, .most = 0};
+  Confidence found{request.rules.mean_error, request.rules.largest_error, {}, 0};
   if (result.best.empty()) return found;
-  const Seconds first = result.best.front().time.total;
-  found.least = first * (1 - found.error);
-  found.most = first * (1 + found.error);
-  for (const PricedPlan& plan : result.best)
-    found.not_told_apart += plan.time.total <= found.most && &plan != &result.best.front();
+  const PricedPlan& first = result.best.front();
+  const auto beyond = [&found](bool is_so, const char* what) {
+    if (is_so) found.beyond.emplace_back(what);
+  };
+  found.beyond = beyond_runs(request.rules, first.plan.layout);
+  const auto& layers = request.model.layers;
+  beyond(std::any_of(layers.begin(), layers.end(),
+                     [](const LayerSpec& layer) { return std::holds_alternative<DeltaNetSpec>(layer.mixer); }),
+         "DeltaNet layers");
+  beyond(num_experts(request.model) > 0, "experts");
+  beyond(request.job.compute != ElementType::BFloat16, "fp32");
+  beyond(!request.cluster.changes().empty(), "the cluster file's constants");
+  for (const PricedPlan& plan : result.best) {
+    found.as_fast += &plan != &first && plan.time.total <= first.time.total * (1 + found.mean_error);
+  }
   return found;
 }
 

@@ -51,6 +51,13 @@ void add_activations(Traffic& traffic, const CollectiveTimes& group, int degree,
 
 }  // namespace
 
+Traffic FoldTraffic::sum() const {
+  Traffic all = weights;
+  all.add(keys);
+  all.add(activations);
+  return all;
+}
+
 AxisGroups::AxisGroups(const DeviceMesh& mesh, const Cluster& cluster)
     : tensor(times(mesh, cluster, {Axis::Tensor})),
       sequence(times(mesh, cluster, {Axis::Sequence})),
@@ -114,30 +121,31 @@ LayerTraffic layer_traffic(const LayerWork& work, const Layout& layout, const Ra
   }
   if (share.fold > 1) {
     if (forms.mixer) {
-      add_folded_weights(traffic.fold, groups, share.fold, work.mixer_elements / share.tensor, true, speeds, rules);
+      add_folded_weights(traffic.fold.weights, groups, share.fold, work.mixer_elements / share.tensor, true, speeds,
+                         rules);
       if (!work.is_recurrent) {
         const double keys = work.key_width * share.keys * share.tokens * speeds.element;
-        traffic.fold.add(groups.fold, share.fold, Collective::AllGather, keys / share.fold, 3.0 * share.fold);
+        traffic.fold.keys.add(groups.fold, share.fold, Collective::AllGather, keys / share.fold, 3.0 * share.fold);
       } else {
-        traffic.fold.add(groups.fold, share.fold, Collective::AllGather,
-                         work.state_bytes * share.sequences * share.fold / share.tensor, 2);
+        traffic.fold.keys.add(groups.fold, share.fold, Collective::AllGather,
+                              work.state_bytes * share.sequences * share.fold / share.tensor, 2);
       }
     } else {
-      add_activations(traffic.fold, groups.fold, share.fold, activation, 5);
+      add_activations(traffic.fold.activations, groups.fold, share.fold, activation, 5);
       // Rows that one rank computes with and another stores: to it in each direction, their gradients back.
       const double foreign =
           work.mixer_elements / share.tensor * foreign_share(work.mixer_units * share.keys, share.fold);
       if (foreign > 0) {
         const double message = foreign / share.fold;
-        traffic.fold.add(groups.fold, share.fold, Collective::Send, message * speeds.element, 2);
-        traffic.fold.add(groups.fold, share.fold, Collective::Send, message * rules.gradient_bytes, 1);
+        traffic.fold.weights.add(groups.fold, share.fold, Collective::Send, message * speeds.element, 2);
+        traffic.fold.weights.add(groups.fold, share.fold, Collective::Send, message * rules.gradient_bytes, 1);
       }
     }
     if (forms.ffn) {
-      add_folded_weights(traffic.fold, groups, share.fold, work.ffn_elements / share.tensor / share.expert, false,
-                         speeds, rules);
+      add_folded_weights(traffic.fold.weights, groups, share.fold, work.ffn_elements / share.tensor / share.expert,
+                         false, speeds, rules);
     } else {
-      add_activations(traffic.fold, groups.fold, share.fold, activation, 5);
+      add_activations(traffic.fold.activations, groups.fold, share.fold, activation, 5);
     }
   }
   if (share.expert > 1 && work.num_experts > 0) {
@@ -163,7 +171,7 @@ LayerTraffic vocabulary_traffic(double rows, const Layout& layout, const RankSha
     const double elements = rows * hidden / share.tensor, shard = elements / share.fold;
     const double returned = elements * rules.gradient_bytes, read = elements * speeds.element;
     const auto circulate = [&](double bytes, double times) {
-      traffic.fold.add(groups.fold, share.fold, Collective::Send, bytes, times * (share.fold - 1));
+      traffic.fold.weights.add(groups.fold, share.fold, Collective::Send, bytes, times * (share.fold - 1));
     };
     // The embedding has the form that moves fewer bytes; the head's rows come once for the loss and once for its
     // gradient.
@@ -171,7 +179,7 @@ LayerTraffic vocabulary_traffic(double rows, const Layout& layout, const RankSha
       circulate(shard * speeds.element, 1);
       circulate(shard * rules.gradient_bytes, 1);
     } else {
-      add_activations(traffic.fold, groups.fold, share.fold, activation, 2);
+      add_activations(traffic.fold.activations, groups.fold, share.fold, activation, 2);
     }
     const bool by_weights = layout.fold_form == FoldForm::Weights ||
                             (layout.fold_form == FoldForm::Auto && 2 * read + returned < 2 * activation);
@@ -179,7 +187,7 @@ LayerTraffic vocabulary_traffic(double rows, const Layout& layout, const RankSha
       circulate(shard * speeds.element, 2);
       circulate(shard * rules.gradient_bytes, 1);
     } else {
-      add_activations(traffic.fold, groups.fold, share.fold, activation, 2);
+      add_activations(traffic.fold.activations, groups.fold, share.fold, activation, 2);
     }
   }
   return traffic;

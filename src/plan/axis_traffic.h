@@ -14,8 +14,16 @@ struct AxisGroups {
   int num_data, num_all_tokens;
 };
 
+/// By what hides it: weights are known ahead of time, as those of ZeRO 3; keys and values, and activations, are not, no
+/// more than those of the sequence and tensor axes.
+struct FoldTraffic {
+  Traffic weights, keys, activations;
+  Traffic sum() const;
+};
+
 struct LayerTraffic {
-  Traffic tensor, sequence, fold, expert;
+  Traffic tensor, sequence, expert;
+  FoldTraffic fold;
 };
 
 /// Which form fold takes for the two halves of a layer: by weights?

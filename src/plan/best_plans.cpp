@@ -13,12 +13,13 @@ void BestPlans::begin(std::int64_t place, const std::string& strategy) {
   place_ = place;
   strategy_ = strategy;
   here_.reset();
+  front_here_.clear();
 }
 
 void BestPlans::offer(const StepPlan& plan, const MemoryEstimate& memory, const StepTime& time) {
   ++priced_;
   if (!here_ || time.total < here_->priced.time.total) here_ = Found{{plan, memory, time}, place_};
-  add_to_front(plan, memory, time, place_);
+  add_to_front(front_here_, plan, memory, time, place_);
 }
 
 void BestPlans::end() {
@@ -27,23 +28,25 @@ void BestPlans::end() {
   if (!is_new && *here_ < known->second) known->second = *here_;
   best_.push_back(std::move(*here_));
   here_.reset();
+  for (const Found& found : front_here_) {
+    add_to_front(front_, found.priced.plan, found.priced.memory, found.priced.time, found.place);
+  }
 }
 
 bool BestPlans::has_better(Seconds least, const MemoryEstimate& memory) const {
-  if (!here_ || here_->priced.time.total > least) return false;
-  const auto behind = std::upper_bound(front_.begin(), front_.end(), least, [](Seconds seconds, const Found& other) {
-    return seconds < other.priced.time.total;
-  });
-  return behind != front_.begin() && std::prev(behind)->priced.memory.total() <= memory.total();
+  const auto behind =
+      std::upper_bound(front_here_.begin(), front_here_.end(), least,
+                       [](Seconds seconds, const Found& other) { return seconds < other.priced.time.total; });
+  return behind != front_here_.begin() && std::prev(behind)->priced.memory.total() <= memory.total();
 }
 
-void BestPlans::add_to_front(const StepPlan& plan, const MemoryEstimate& memory, const StepTime& time,
+void BestPlans::add_to_front(Front& front, const StepPlan& plan, const MemoryEstimate& memory, const StepTime& time,
                              std::int64_t place) {
   const Bytes bytes = memory.total();
-  const auto behind =
-      std::upper_bound(front_.begin(), front_.end(), time.total,
-                       [](Seconds seconds, const Found& other) { return seconds < other.priced.time.total; });
-  if (behind != front_.begin()) {
+  const auto behind = std::upper_bound(front.begin(), front.end(), time.total, [](Seconds seconds, const Found& other) {
+    return seconds < other.priced.time.total;
+  });
+  if (behind != front.begin()) {
     Found& before = *std::prev(behind);
     if (before.priced.memory.total() <= bytes) {
       const bool is_same = before.priced.memory.total() == bytes && before.priced.time.total == time.total;
@@ -53,10 +56,10 @@ void BestPlans::add_to_front(const StepPlan& plan, const MemoryEstimate& memory,
   }
   // Those as fast with more memory stand right in front, those slower with no less behind.
   const auto first =
-      behind != front_.begin() && std::prev(behind)->priced.time.total == time.total ? std::prev(behind) : behind;
+      behind != front.begin() && std::prev(behind)->priced.time.total == time.total ? std::prev(behind) : behind;
   const auto last =
-      std::find_if(behind, front_.end(), [&](const Found& other) { return other.priced.memory.total() < bytes; });
-  front_.insert(front_.erase(first, last), Found{{plan, memory, time}, place});
+      std::find_if(behind, front.end(), [&](const Found& other) { return other.priced.memory.total() < bytes; });
+  front.insert(front.erase(first, last), Found{{plan, memory, time}, place});
 }
 
 void BestPlans::merge(BestPlans other) {
@@ -67,7 +70,7 @@ void BestPlans::merge(BestPlans other) {
     if (!is_new && found < known->second) known->second = std::move(found);
   }
   for (const Found& found : other.front_) {
-    add_to_front(found.priced.plan, found.priced.memory, found.priced.time, found.place);
+    add_to_front(front_, found.priced.plan, found.priced.memory, found.priced.time, found.place);
   }
   for (int rule = 0; rule < kNumRules; ++rule) {
     Out &mine = out_[rule], &others = other.out_[rule];
@@ -80,11 +83,10 @@ void BestPlans::merge(BestPlans other) {
   }
 }
 
-SearchResult BestPlans::result(int top) const {
+SearchResult BestPlans::result() const {
   SearchResult result;
   std::vector<Found> best = best_, strategies;
   std::sort(best.begin(), best.end());
-  if (best.size() > static_cast<std::size_t>(top)) best.resize(static_cast<std::size_t>(top));
   for (Found& found : best) result.best.push_back(std::move(found.priced));
   for (const Found& found : front_) result.front.push_back(found.priced);
   for (const auto& [name, found] : strategies_) strategies.push_back(found);

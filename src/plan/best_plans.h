@@ -19,7 +19,8 @@ class BestPlans {
   void begin(std::int64_t place, const std::string& strategy);
   void offer(const StepPlan& plan, const MemoryEstimate& memory, const StepTime& time);
   void end();
-  /// Whether a plan that takes at least `least` cannot enter anything: others are as fast, and need no more memory.
+  /// Whether a plan of these degrees that takes at least `least` cannot enter anything: others of them are as fast, and
+  /// need no more memory.
   bool has_better(Seconds least, const MemoryEstimate& memory) const;
 
   /// `text` says the example, and is called for the first alone.
@@ -32,7 +33,7 @@ class BestPlans {
 
   /// Both are as if all plans had come to this one.
   void merge(BestPlans other);
-  SearchResult result(int top) const;
+  SearchResult result() const;
 
  private:
   struct Found {
@@ -44,12 +45,16 @@ class BestPlans {
     std::int64_t layouts = 0, place = 0;
     std::string example;
   };
-  void add_to_front(const StepPlan& plan, const MemoryEstimate& memory, const StepTime& time, std::int64_t place);
+  using Front = std::vector<Found>;  // ascending in time, falling in memory
+  static void add_to_front(Front& front, const StepPlan& plan, const MemoryEstimate& memory, const StepTime& time,
+                           std::int64_t place);
 
   std::int64_t place_ = 0, priced_ = 0;
   std::string strategy_;
-  std::optional<Found> here_;        // of the set of degrees at hand
-  std::vector<Found> best_, front_;  // front: ascending in time, falling in memory
+  std::optional<Found> here_;  // of the set of degrees at hand
+  Front front_here_;           // likewise: what is ruled out must not hang on what else this thread has seen
+  std::vector<Found> best_;
+  Front front_;
   std::map<std::string, Found> strategies_;
   std::array<Out, kNumRules> out_;
 };

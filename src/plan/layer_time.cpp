@@ -34,6 +34,15 @@ void Traffic::add(const CollectiveTimes& group, int num_ranks, Collective kind, 
   }
 }
 
+void Traffic::add(const Traffic& other) {
+  seconds += other.seconds;
+  bytes += other.bytes;
+  if (other.largest > largest) {
+    largest = other.largest;
+    algorithm = other.algorithm;
+  }
+}
+
 PassTime mixer_pass(const LayerWork& work, const RankShare& share, const Speeds& speeds, const TimeRules& rules,
                     double hidden, bool by_weights) {
   PassTime pass;

@@ -43,6 +43,7 @@ struct Traffic {
 
   /// `times` collectives of that kind.
   void add(const CollectiveTimes& group, int num_ranks, Collective kind, double message, double times = 1);
+  void add(const Traffic& other);
 };
 
 /// Forward of the halves of a layer. `by_weights`: fold brings weights to the tokens.

@@ -103,7 +103,9 @@ std::optional<Broken> PlanSpace::broken(const Degrees& degrees) const {
   }
   const std::int64_t readers = std::int64_t{1} * degrees.data * degrees.expert;
   if (request_.job.batch % readers != 0) {
-    return Broken{Rule::Batch, cat(request_.job.batch, " sequences over ", readers, " ranks of data and expert")};
+    return Broken{Rule::Batch,
+                  cat("a batch of ", request_.job.batch, request_.job.batch == 1 ? " sequence" : " sequences", " over ",
+                      readers, " ranks of data and expert: the batch must be a multiple of them")};
   }
   const std::int64_t cuts = std::int64_t{1} * degrees.sequence * degrees.fold;
   if (cuts > 1 && request_.job.sequence_length < 2 * cuts) {

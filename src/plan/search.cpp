@@ -259,7 +259,7 @@ SearchResult search(const PlanRequest& request, const SearchSpace& space) {
   }
   BestPlans all = std::move(searchers[0].best);
   for (std::size_t thread = 1; thread < num_threads; ++thread) all.merge(std::move(searchers[thread].best));
-  SearchResult result = all.result(std::max(space.top, 1));
+  SearchResult result = all.result();
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }

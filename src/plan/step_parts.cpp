@@ -70,8 +70,7 @@ class StepCount {
     step.tensor_exposed = rules_.tensor_exposed * step.traffic.tensor.seconds / rules_.collective_share;
     step.sequence_exposed = rules_.sequence_exposed * step.traffic.sequence.seconds / rules_.collective_share;
     step.expert_exposed = rules_.expert_exposed * step.traffic.expert.seconds / rules_.collective_share;
-    step.fold_exposed = exposed_part(step.traffic.fold.seconds / rules_.collective_share, step.computing(), rules_,
-                                     rules_.fold_exposed);
+    step.fold_exposed = fold_exposed(step);
     step.host = std::max(0.0, rules_.layer_launch * (full ? 4 : 3) - step.computing() - step.exposed());
     return step;
   }
@@ -84,8 +83,7 @@ class StepCount {
     step.forward.memory = rules_.logit_passes / 3 * share_.local_tokens * width * 4 / speeds_.memory;
     step.traffic = vocabulary_traffic(vocabulary, layout_, share_, hidden_, groups_, speeds_, rules_);
     step.tensor_exposed = rules_.tensor_exposed * step.traffic.tensor.seconds / rules_.collective_share;
-    step.fold_exposed = exposed_part(step.traffic.fold.seconds / rules_.collective_share, step.computing(), rules_,
-                                     rules_.fold_exposed);
+    step.fold_exposed = fold_exposed(step);
     return step;
   }
 
@@ -107,6 +105,14 @@ class StepCount {
     share.features /= share.fold;
     share.core = share.queries / share.sequence;
     return share;
+  }
+
+  /// Each part as the same traffic of another axis, of which there are runs.
+  double fold_exposed(const LayerStep& step) const {
+    const FoldTraffic& fold = step.traffic.fold;
+    return exposed_part(fold.weights.seconds / rules_.collective_share, step.computing(), rules_, rules_.data_exposed) +
+           (rules_.sequence_exposed * fold.keys.seconds + rules_.tensor_exposed * fold.activations.seconds) /
+               rules_.collective_share;
   }
 
   double recompute(const PassTime& all, const PassTime& mixer, const PassTime& ffn) const {

@@ -70,7 +70,7 @@ void add(StepTime& step, const LayerStep& layer, double times, double share) {
   const auto at = [&step](Axis axis) -> AxisTime& { return step.axes[static_cast<int>(axis)]; };
   add(at(Axis::Tensor), layer.traffic.tensor, layer.tensor_exposed, times, share);
   add(at(Axis::Sequence), layer.traffic.sequence, layer.sequence_exposed, times, share);
-  add(at(Axis::Fold), layer.traffic.fold, layer.fold_exposed, times, share);
+  add(at(Axis::Fold), layer.traffic.fold.sum(), layer.fold_exposed, times, share);
   add(at(Axis::Expert), layer.traffic.expert, layer.expert_exposed, times, share);
 }
 

@@ -2,17 +2,18 @@
 
 #include "octavo/base/error.h"
 #include "octavo/plan/advice.h"
+#include "octavo/plan/audit_dimensions.h"
 #include "octavo/spec/parameters.h"
 #include "plan/plan_space.h"
 
 namespace octavo {
 namespace {
 
-/// One strategy. Its replicas are degrees of its axes, with data=1.
+/// One strategy. Its replicas are degrees of its axes that divide the cluster, with data=1.
 class Reach {
  public:
   Reach(const PlanRequest& request, std::span<const Axis> axes)
-      : request_(request), world_(request.cluster.world_size()) {
+      : request_(request), world_(request.cluster.world_size()), axes_(axes.begin(), axes.end()) {
     for (int degree = 1; degree <= world_; ++degree) {
       if (world_ % degree == 0) divisors_.push_back(degree);
     }
@@ -33,6 +34,7 @@ class Reach {
   }
 
  private:
+  static constexpr int kMostRanks = 4096;  // of a replica by any degrees
   static constexpr std::int64_t kMostSequences = 1 << 16, kTokens = 1024, kMostTokens = std::int64_t{1} << 27;
 
   void extend(const Degrees& degrees, std::span<const Axis> axes) {
@@ -44,43 +46,52 @@ class Reach {
     internal_check(axes.front() != Axis::Data, "[plan] data belongs to every strategy");
     for (const int degree : divisors_) {
       const std::int64_t ranks = std::int64_t{degrees.replica()} * degree;
-      if (degree == 1 || ranks > world_ || world_ % ranks != 0) continue;
+      if (degree == 1 || ranks > world_ || world_ % ranks != 0 || !allows(axes.front(), degree)) continue;
       Degrees next = degrees;
       next.of(axes.front()) = degree;
       extend(next, axes.subspan(1));
     }
   }
 
-  static Layout layout_of(const Degrees& degrees) {
+  Layout layout_of(const Degrees& degrees) const {
     Layout layout;
     layout.mesh = mesh_of(degrees);
     layout.zero = degrees.copies() > 1 ? ZeroStage::Weights : ZeroStage::None;
-    layout.misfit = Misfit::Replicate;
+    if (degrees.tensor > 1) {
+      if (!tensor_fit(request_.model, degrees.tensor).failing.empty()) layout.misfit = Misfit::Replicate;
+      layout.tensor_form = TensorForm::Scatter;  // holds as few tokens as all-reduce or fewer
+    }
     return layout;
   }
 
-  /// In any form, everything recomputed; one micro-batch per stage.
+  bool allows(Axis axis, int degree) const {
+    if (axis == Axis::Pipeline) return degree <= static_cast<int>(request_.model.layers.size());
+    return axis != Axis::Expert || num_experts(request_.model) % degree == 0;
+  }
+
   bool fits(const Degrees& degrees, std::int64_t length, std::int64_t micro_batch) const {
-    const auto layers = static_cast<int>(request_.model.layers.size());
-    if (degrees.pipeline > layers) return false;
-    if (degrees.sequence * degrees.fold > 1 && length < 2 * degrees.sequence * degrees.fold) return false;
+    return fitting(degrees, length, micro_batch).has_value();
+  }
+
+  /// In the first form that fits, everything recomputed; one micro-batch per stage.
+  std::optional<Layout> fitting(const Degrees& degrees, std::int64_t length, std::int64_t micro_batch) const {
+    if (degrees.sequence * degrees.fold > 1 && length < 2 * degrees.sequence * degrees.fold) return std::nullopt;
     const TrainingJob job{length, micro_batch * degrees.data * degrees.expert * degrees.pipeline, request_.job.compute};
     const MemoryModel memory(request_.model, job);
     StepPlan plan{layout_of(degrees), micro_batch, {StashPolicy::Kind::Recompute, {}}};
-    plan.layout.tensor_form = TensorForm::Scatter;  // holds as few tokens as all-reduce or fewer
     for (const SequenceForm sequence : {SequenceForm::Ring, SequenceForm::Gather}) {
-      plan.layout.sequence_form = sequence;
+      if (degrees.sequence > 1) plan.layout.sequence_form = sequence;
       for (const FoldForm fold : {FoldForm::Weights, FoldForm::Activations}) {
-        plan.layout.fold_form = fold;
+        if (degrees.fold > 1) plan.layout.fold_form = fold;
         try {
-          if (memory.peak(plan).total() <= request_.memory_limit) return true;
+          if (memory.peak(plan).total() <= request_.memory_limit) return plan.layout;
         } catch (const UsageError&) {
         }
         if (degrees.fold == 1) break;
       }
       if (degrees.sequence == 1) break;
     }
-    return false;
+    return std::nullopt;
   }
 
   /// The largest value from 1 to `limit` that holds for any replica on the whole cluster; what holds for a value holds
@@ -104,24 +115,49 @@ class Reach {
     return best;
   }
 
+  /// Degrees of the axes, all above 1, that the cluster has ranks for.
+  void extend_freely(const Degrees& degrees, std::span<const Axis> axes, std::vector<Degrees>& found) const {
+    if (axes.empty()) {
+      found.push_back(degrees);
+      return;
+    }
+    for (int degree = 2; degrees.replica() * degree <= std::min(world_, kMostRanks); ++degree) {
+      if (!allows(axes.front(), degree)) continue;
+      Degrees next = degrees;
+      next.of(axes.front()) = degree;
+      extend_freely(next, axes.subspan(1), found);
+    }
+  }
+
+  /// Replicas by any degrees, those of few ranks first, each with as many data ranks as stay below the fewest so far.
+  /// More data ranks never need more memory, so each search for their number halves.
   void find_fewest(StrategyReach& reach) const {
-    const bool only_data = replicas_.size() == 1 && replicas_.front().replica() == 1;
-    const auto take = [&](const Degrees& degrees) {
-      const int accelerators = degrees.replica() * degrees.data;
-      if (reach.fewest_accelerators && accelerators >= *reach.fewest_accelerators) return;
-      if (!fits(degrees, request_.job.sequence_length, 1)) return;
-      reach.fewest_accelerators = accelerators;
-      reach.data_degree = only_data ? world_ : world_ / accelerators;
-    };
-    if (only_data) {
-      for (const int data : divisors_) take({.data = data});
-    } else {
-      for (const Degrees& degrees : replicas_) take(degrees);
+    std::vector<Degrees> replicas;
+    extend_freely({}, axes_, replicas);
+    std::stable_sort(replicas.begin(), replicas.end(),
+                     [](const Degrees& a, const Degrees& b) { return a.replica() < b.replica(); });
+    const std::int64_t length = request_.job.sequence_length;
+    int fewest = world_ + 1;
+    for (Degrees degrees : replicas) {
+      const int replica = degrees.replica();
+      int fits_with = (fewest - 1) / replica;  // data ranks
+      degrees.data = fits_with;
+      if (fits_with < 1 || !fits(degrees, length, 1)) continue;
+      int fails_with = 0;
+      while (fits_with - fails_with > 1) {
+        degrees.data = fails_with + (fits_with - fails_with) / 2;
+        (fits(degrees, length, 1) ? fits_with : fails_with) = degrees.data;
+      }
+      degrees.data = fits_with;
+      fewest = replica * fits_with;
+      reach.fewest = fitting(degrees, length, 1);
+      reach.times = world_ / fewest;
     }
   }
 
   const PlanRequest& request_;
   int world_;
+  std::vector<Axis> axes_;
   std::vector<int> divisors_;
   std::vector<Degrees> replicas_;
   std::string name_;

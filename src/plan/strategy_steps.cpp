@@ -4,24 +4,27 @@
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
+#include "octavo/plan/audit_dimensions.h"
 #include "plan/plan_space.h"
 
 namespace octavo {
 
-std::vector<ComparedLayout> compared_layouts(int ranks) {
+std::vector<ComparedLayout> compared_layouts(const ModelSpec& model, int ranks) {
   if (ranks < 2) throw UsageError(cat("[plan] a comparison over ", ranks, " ranks; use 2 or more"));
   std::vector<ComparedLayout> found;
+  const auto misfit = [&](int tensor) { return tensor_fit(model, tensor).failing.empty() ? "" : ":replicate"; };
   const auto add = [&](const StrategyRanks& of, const std::string& text) { found.push_back({of, parse_layout(text)}); };
   add(on_ranks(Strategy::Data, ranks), cat("data=", ranks, ":zero3"));
-  add(on_ranks(Strategy::Tensor, ranks), cat("tensor=", ranks));
-  add(on_ranks(Strategy::TensorScatter, ranks), cat("tensor=", ranks, ":scatter"));
+  add(on_ranks(Strategy::Tensor, ranks), cat("tensor=", ranks, misfit(ranks)));
+  add(on_ranks(Strategy::TensorScatter, ranks), cat("tensor=", ranks, ":scatter", misfit(ranks)));
   add(on_ranks(Strategy::SequenceGather, ranks), cat("sequence=", ranks, ":gather"));
   add(on_ranks(Strategy::SequenceRing, ranks), cat("sequence=", ranks, ":ring"));
   add(on_ranks(Strategy::SequenceUlysses, ranks), cat("sequence=", ranks, ":ulysses"));
   for (int tensor = 2; tensor < ranks; ++tensor) {
     if (ranks % tensor != 0) continue;
     const int sequence = ranks / tensor;
-    add({Strategy::TensorSequence, tensor, sequence}, cat("sequence=", sequence, ":gather tensor=", tensor));
+    add({Strategy::TensorSequence, tensor, sequence},
+        cat("sequence=", sequence, ":gather tensor=", tensor, misfit(tensor)));
   }
   add(on_ranks(Strategy::Fold, ranks), cat("fold=", ranks, ":weights"));
   add(on_ranks(Strategy::Fold, ranks), cat("fold=", ranks, ":activations"));

@@ -1,6 +1,7 @@
 #include "octavo/plan/time_rules.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "octavo/base/error.h"
@@ -13,6 +14,26 @@ namespace {
 double bf16_peak(const std::string& accelerator) {
   const Accelerator& found = find_accelerator(accelerator);
   return found.bf16_flops ? found.bf16_flops->value : 1;
+}
+
+/// Software with runs of its own on the accelerator.
+std::vector<std::string> software_on(const std::string& accelerator) {
+  std::vector<std::string> names;
+  for (const TimeRules& rules : time_rules_table()) {
+    if (rules.accelerator == accelerator) names.push_back(rules.software);
+  }
+  return names;
+}
+
+/// Shares lie in (0, 1], and those that show may be none; all else is no less than 0, and below `most`.
+void check_constant(const TimeConstant& constant, double value, const std::string& where) {
+  constexpr double kMostSeconds = 100, kMostElse = 1000;
+  const bool is_share = constant.unit == "share", may_be_none = constant.name.ends_with("_exposed");
+  const double most = is_share ? 1 : constant.unit == "s" ? kMostSeconds : kMostElse;
+  const bool needs_some = (is_share && !may_be_none) || constant.unit == "B";
+  if (!(value <= most) || value < 0 || (needs_some && value == 0)) {
+    throw UsageError(cat(where, ": use ", needs_some ? "more than 0" : "0", " to ", most, " ", constant.unit));
+  }
 }
 
 }  // namespace
@@ -30,13 +51,13 @@ std::span<const TimeConstant> time_constants() {
       {"layer_launch", "s", "of the host, per layer forward", &TimeRules::layer_launch},
       {"border_latency", "s", "per exchange between stages", &TimeRules::border_latency},
       {"step_latency", "s", "per step", &TimeRules::step_latency},
-      {"tensor_exposed", "share", "of tensor's communication that shows", &TimeRules::tensor_exposed},
-      {"sequence_exposed", "share", "of sequence's communication that shows", &TimeRules::sequence_exposed},
+      {"tensor_exposed", "share", "of tensor's, and of fold's activations, that shows", &TimeRules::tensor_exposed},
+      {"sequence_exposed", "share", "of sequence's, and of fold's keys and values, that shows",
+       &TimeRules::sequence_exposed},
       {"pipeline_exposed", "share", "of pipeline's communication that shows", &TimeRules::pipeline_exposed},
       {"expert_exposed", "share", "of expert's communication that shows", &TimeRules::expert_exposed},
-      {"data_exposed", "share", "of gradients' and weights' communication that shows", &TimeRules::data_exposed},
-      {"fold_exposed", "share", "of fold's communication that shows", &TimeRules::fold_exposed,
-       "octavo over an emulated link (docs/folding.md)"},
+      {"data_exposed", "share", "of gradients' and weights', under ZeRO and fold, that shows",
+       &TimeRules::data_exposed},
       {"overlap", "share", "of computing that can hide communication", &TimeRules::overlap},
       {"collective_share", "share", "of a collective's bandwidth reached within a step", &TimeRules::collective_share},
       {"gradient_bytes", "B", "per gradient element on the wire", &TimeRules::gradient_bytes},
@@ -46,7 +67,8 @@ std::span<const TimeConstant> time_constants() {
 
 std::pair<std::string, std::string> TimeConstant::origin(const TimeRules& rules) const {
   static const TimeRules kDefault;
-  if (rules.*member == kDefault.*member) return {default_source, "2026-11"};
+  if (std::find(rules.given.begin(), rules.given.end(), name) != rules.given.end()) return {"given by the user", "-"};
+  if (rules.*member == kDefault.*member) return {"assumed", "2026-11"};
   return {rules.source, rules.date};
 }
 
@@ -80,7 +102,64 @@ FoundRules find_time_rules(std::string_view software, std::string_view accelerat
   FoundRules found{*nearest_rules, cat("no run of ", software, " on ", wanted, " is known; the shares are those on ",
                                        nearest_rules->accelerator)};
   found.rules.accelerator = wanted;
+  found.rules.mean_error = found.rules.largest_error = 0;
+  found.rules.axes.clear();
+  const Accelerator& device = find_accelerator(wanted);
+  if (device.measured_bf16_flops && device.bf16_flops) {
+    const double reached = device.measured_bf16_flops->value / device.bf16_flops->value;
+    if (reached < found.rules.matmul_share) {
+      found.rules.matmul_share = reached;
+      found.note += cat("; matmuls reach no more than the ", fixed(device.measured_bf16_flops->value / 1e12, 0),
+                        " TFLOP/s measured on it");
+    }
+    found.rules.attention_share = std::min(found.rules.attention_share, reached);
+  }
+  const std::vector<std::string> others = software_on(wanted);
+  if (!others.empty()) found.note += cat("; there are runs of ", join(others, ", "), " on it");
   return found;
+}
+
+std::vector<std::string> beyond_runs(const TimeRules& rules, const Layout& layout) {
+  std::vector<std::string> words;
+  for (const Axis axis : kAllAxes) {
+    if (layout.mesh.size(axis) == 1) continue;
+    const bool has_runs = std::find(rules.axes.begin(), rules.axes.end(), axis) != rules.axes.end();
+    if (!has_runs) {
+      words.emplace_back(axis_name(axis));
+    } else if (axis == Axis::Pipeline && layout.pipeline_form == PipelineForm::ZeroBubble) {
+      words.emplace_back("pipeline:zb");
+    } else if (axis == Axis::Pipeline && layout.pipeline_form == PipelineForm::AllForward) {
+      words.emplace_back("pipeline:gpipe");
+    }
+  }
+  return words;
+}
+
+void set_time_constants(TimeRules& rules, std::string_view text) {
+  for (const std::string& word : split(text, ',')) {
+    const std::string where = cat("[plan] time constant ", in_quotes(word, 60));
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos) throw UsageError(cat(where, ": write NAME=VALUE, as in tensor_exposed=0.2"));
+    const std::string name = word.substr(0, equals);
+    const auto constants = time_constants();
+    const auto constant =
+        std::find_if(constants.begin(), constants.end(), [&](const TimeConstant& other) { return other.name == name; });
+    if (constant == constants.end()) {
+      std::vector<std::string> names;
+      for (const TimeConstant& other : constants) names.push_back(other.name);
+      const std::string close = nearest(name, names);
+      throw UsageError(cat(where, ": there is none of that name; ",
+                           close.empty() ? "--constants lists them" : cat("the nearest is ", close)));
+    }
+    double value = 0;
+    const char *begin = word.data() + equals + 1, *end = word.data() + word.size();
+    const auto [read, error] = std::from_chars(begin, end, value);
+    if (error != std::errc() || read != end) throw UsageError(cat(where, ": the value is no number"));
+    check_constant(*constant, value, where);
+    rules.*constant->member = value;
+    rules.given.push_back(name);
+    rules.mean_error = rules.largest_error = 0;
+  }
 }
 
 }  // namespace octavo

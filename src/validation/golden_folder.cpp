@@ -17,10 +17,6 @@ using nlohmann::json;
 
 constexpr double kLeastTau = 0.8, kLeastOrder = 0.9;
 
-std::string percent(double share) {
-  return fixed(100 * share, 1) + " %";
-}
-
 void check_rows(FileReport& report) {
   for (const ValidationRow& row : report.rows) {
     if (row.is_used() && !row.is_within()) {

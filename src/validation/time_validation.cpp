@@ -1,16 +1,19 @@
 #include "octavo/validation/time_validation.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/plan/pipeline_schedule.h"
 #include "octavo/plan/step_time.h"
 #include "octavo/spec/flops.h"
+#include "octavo/spec/parameters.h"
 #include "validation/measured_run.h"
 #include "validation/ranking.h"
 
@@ -66,6 +69,13 @@ double baseline_seconds(const MeasuredRun& run) {
   return flops * (1 + bubble) / (run.cluster.accelerator.bf16_flops->value * run.cluster.world_size());
 }
 
+/// All of a run but its batch and its data ranks.
+std::string configuration(const MeasuredRun& run) {
+  return cat(num_parameters(run.model), " ", run.model.layers.size(), " ", run.job.sequence_length, " ",
+             with_degree(run.plan.layout, Axis::Data, 1).to_string(), " ", run.plan.micro_batch, " ",
+             run.plan.stash.to_string());
+}
+
 class Validation {
  public:
   explicit Validation(const json& file)
@@ -82,6 +92,7 @@ class Validation {
     }
     add_baseline();
     add_sources();
+    add_rules();
     add_groups();
     add_noise();
     for (const json& item : file_["cases"]) {
@@ -170,6 +181,31 @@ class Validation {
     for (SourceError& source : out_.sources) {
       source.mean /= source.rows;
       source.baseline_mean /= source.rows;
+    }
+  }
+
+  void add_rules() {
+    for (const TimeRules& rules : time_rules_table()) {
+      RulesError error{.software = rules.software, .accelerator = rules.accelerator, .axes = {}};
+      std::set<std::string> configurations;
+      std::array<bool, kAllAxes.size()> has{};
+      for (const Used& used : used_) {
+        if (used.run.software != rules.software || used.run.cluster.accelerator.name != rules.accelerator) continue;
+        const double apart = std::abs(used.predicted / used.published - 1);
+        ++error.rows;
+        error.mean += apart;
+        error.most = std::max(error.most, apart);
+        for (const Axis axis : kAllAxes)
+          has[static_cast<std::size_t>(axis)] |= used.run.plan.layout.mesh.size(axis) > 1;
+        configurations.insert(configuration(used.run));
+      }
+      if (error.rows == 0) continue;
+      error.mean /= error.rows;
+      error.configurations = static_cast<int>(configurations.size());
+      for (const Axis axis : kAllAxes) {
+        if (has[static_cast<std::size_t>(axis)]) error.axes.push_back(axis);
+      }
+      out_.rules.push_back(std::move(error));
     }
   }
 

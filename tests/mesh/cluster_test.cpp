@@ -206,6 +206,21 @@ TEST_CASE("a constant far from the catalogue's, or a count that is not whole, is
   CHECK(refused(R"("memory_bytes": 96e9)").empty());
 }
 
+TEST_CASE("a cluster says which constants of the catalogue its file changed") {
+  CHECK(read_cluster("H100x8x2").changes().empty());
+  CHECK(parse_cluster_json(R"({"accelerator": "H100", "gpus_per_node": 8})", "x.json").changes().empty());
+  const auto changes = parse_cluster_json(
+                           R"({"accelerator": "H100", "gpus_per_node": 8, "topology": "full mesh",
+                               "constants": {"nic_bits": 2e11, "switch_share": null, "switch_latency": null}})",
+                           "x.json")
+                           .changes();
+  REQUIRE(changes.size() == 4);
+  bool has_nic = false;
+  for (const std::string& change : changes) has_nic = has_nic || change == "nic_bits 4e+11 -> 2e+11 bit/s";
+  CHECK(has_nic);
+  CHECK(changes.back() == "topology switch -> full mesh");
+}
+
 TEST_CASE("a JSON file that is not understood is refused in one line") {
   CHECK(says(json_refusal("{"), "c.json"));
   CHECK(says(json_refusal("[]"), "must be an object"));
@@ -213,6 +228,7 @@ TEST_CASE("a JSON file that is not understood is refused in one line") {
   CHECK(says(json_refusal(R"({"accelerator": "H100"})"), "gpus_per_node is missing"));
   CHECK(says(json_refusal(R"({"accelerator": "H1000", "gpus_per_node": 8})"), "did you mean H100?"));
   CHECK(says(json_refusal(R"({"accelerator": "H100", "gpus_per_node": 8, "node": 2})"), "nearest known key is nodes"));
+  CHECK(says(json_refusal(R"({"accelerator": "H100", "gpus_per_node": 8, "nic_bits": 2e11})"), "under \"constants\""));
   CHECK(says(json_refusal(R"({"accelerator": "H100", "gpus_per_node": 8, "constants": {"bf16_flop": 1}})"),
              "nearest known key is bf16_flops"));
   CHECK(says(json_refusal(R"({"accelerator": "H100", "gpus_per_node": 8, "constants": {"bf16_flops": -1}})"),

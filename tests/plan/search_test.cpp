@@ -91,7 +91,7 @@ TEST_CASE("the search finds the best of all plans priced one by one") {
 TEST_CASE("every plan that is returned fits, is priced as by itself, and no other is faster with more headroom") {
   const PlanRequest request = request_of("llama-3-70b", "H100x8x8", 1 << 22, 8192);
   const SearchResult found = search(request);
-  REQUIRE(found.best.size() == 10);
+  REQUIRE(found.best.size() > 10);
   REQUIRE(found.front.size() > 3);
   std::set<std::string> degrees;
   Seconds last = 0;
@@ -121,13 +121,17 @@ TEST_CASE("the result is the same for any number of threads") {
   many.threads = 5;
   const SearchResult a = search(request, one), b = search(request, many);
   CHECK(a.layouts == b.layouts);
+  CHECK(a.priced == b.priced);
   REQUIRE(a.best.size() == b.best.size());
   for (std::size_t i = 0; i < a.best.size(); ++i) {
     CHECK(a.best[i].plan.layout.to_string() == b.best[i].plan.layout.to_string());
     CHECK(a.best[i].plan.micro_batch == b.best[i].plan.micro_batch);
   }
   CHECK(a.front.size() == b.front.size());
-  for (int rule = 0; rule < kNumRules; ++rule) CHECK(a.ruled_out[rule].example == b.ruled_out[rule].example);
+  for (int rule = 0; rule < kNumRules; ++rule) {
+    CHECK(a.ruled_out[rule].layouts == b.ruled_out[rule].layouts);
+    CHECK(a.ruled_out[rule].example == b.ruled_out[rule].example);
+  }
 }
 
 TEST_CASE("each rule rules out what breaks it, and says the numbers") {

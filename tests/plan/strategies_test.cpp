@@ -165,19 +165,33 @@ TEST_CASE("indices of a zigzag work on the same pairs and all cuts on all pairs"
 }
 
 TEST_CASE("the compared layouts are every strategy over the same ranks") {
-  const std::vector<ComparedLayout> found = compared_layouts(8);
+  const ModelSpec model = read_model_spec("tests/data/configs/llama-3-8b.json");
+  const std::vector<ComparedLayout> found = compared_layouts(model, 8);
   CHECK(found.size() == 10);
   for (const ComparedLayout& each : found) {
     CHECK(each.layout.world_size() == 8);
     CHECK(each.ranks.all() == 8);
   }
-  CHECK_THROWS_AS(compared_layouts(1), UsageError);
+  CHECK_THROWS_AS(compared_layouts(model, 1), UsageError);
+}
+
+TEST_CASE("a compared tensor degree that does not divide a dimension is priced with copies") {
+  const PlanRequest request = request_of("qwen3.5-27b", "H100x8", 8192, 8192);
+  int replicated = 0;
+  for (const ComparedLayout& each : compared_layouts(request.model, 8)) {
+    const int tensor = each.layout.mesh.size(Axis::Tensor);
+    CAPTURE(each.layout.to_string());
+    CHECK((each.layout.misfit == Misfit::Replicate) == (tensor == 8));  // 4 KV heads
+    replicated += tensor == 8;
+    if (tensor > 1) CHECK(strategy_step(request, each.layout, {}).priced.has_value());
+  }
+  CHECK(replicated == 2);
 }
 
 TEST_CASE("a step that breaks a rule of the search says which and has no price") {
   const PlanRequest request = request_of("llama-3-8b", "H100x8x2", 8192, 8192);
   const StashPolicy stash;
-  CHECK(strategy_step(request, parse_layout("data=8:zero3"), stash).broken.find("1 sequences over 8") == 0);
+  CHECK(strategy_step(request, parse_layout("data=8:zero3"), stash).broken.find("a batch of 1 sequence over 8") == 0);
   const StrategyStep heads = strategy_step(request, parse_layout("sequence=16:ulysses"), stash);
   CHECK(!heads.priced.has_value());
   CHECK(heads.broken.find("ulysses") == 0);
@@ -188,7 +202,7 @@ TEST_CASE("a step that breaks a rule of the search says which and has no price")
 TEST_CASE("no step of the front is beaten and every other one that fits is") {
   const PlanRequest request = request_of("llama-3-8b", "H100x8", 32768, 32768);
   std::vector<StrategyStep> steps;
-  for (const ComparedLayout& each : compared_layouts(8)) {
+  for (const ComparedLayout& each : compared_layouts(request.model, 8)) {
     steps.push_back(strategy_step(request, each.layout, parse_stash_policy("recompute")));
   }
   const std::vector<std::size_t> front = time_memory_front(steps, request.memory_limit);

@@ -21,6 +21,9 @@ std::string cat(const Args&... args) {
 /// `value` with `digits` digits after the point: fixed(1.25, 1) is "1.2".
 std::string fixed(double value, int digits);
 
+/// A share as people read it: percent(0.125) is "12.5 %"; never "-0.0 %".
+std::string percent(double share, int digits = 1);
+
 /// `value` with thousands separated by commas: "1,234,567".
 std::string with_commas(std::int64_t value);
 

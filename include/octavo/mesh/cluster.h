@@ -22,6 +22,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "octavo/mesh/device_mesh.h"
 #include "octavo/mesh/hardware.h"
@@ -50,6 +51,8 @@ struct Cluster {
   int world_size() const { return gpus_per_node * num_nodes; }
   /// "H100x8x16"
   std::string to_string() const;
+  /// What a file replaced of the catalogue's constants, as "nic_bits 4e+11 -> 2e+11 bit/s".
+  std::vector<std::string> changes() const;
 
   /// Links of a group of ranks, ascending.
   /// Throws UsageError for ranks outside the cluster, InternalError for none.

@@ -24,24 +24,31 @@ struct PlanChange {
 std::vector<PlanChange> smallest_changes(const PlanRequest& request, const StepPlan& wanted);
 
 /// How far a strategy reaches within the memory limit: everything recomputed, ZeRO 3 over the data ranks, the best of
-/// its forms and degrees.
+/// its forms and degrees. Micro-batch and sequence: on the whole cluster, by degrees that divide it. The fewest
+/// accelerators: by any degrees, whether they divide the cluster or not.
 struct StrategyReach {
-  std::string name;                        // as strategy_name()
-  std::int64_t largest_micro_batch = 0;    // sequences of the job's length at once; 0: not one
-  std::int64_t longest_sequence = 0;       // tokens, one at once; to 1,024; 0: none
-  std::optional<int> fewest_accelerators;  // of one replica; of "data": that hold the model together
-  int data_degree = 0;                     // that the fewest leave
+  std::string name;                      // as strategy_name()
+  std::int64_t largest_micro_batch = 0;  // sequences of the job's length at once; 0: not one
+  std::int64_t longest_sequence = 0;     // tokens, one at once; to 1,024; 0: none
+  std::optional<Layout> fewest;          // the layout with the fewest accelerators that takes one sequence at once
+  int times = 0;                         // that the cluster has these
 };
 
 /// Of each strategy of one axis, and of pipeline, sequence and fold together with tensor or pipeline. About a tenth of
 /// a second each for 1,024 accelerators.
 std::vector<StrategyReach> strategy_reach(const PlanRequest& request);
 
-/// What the best plan's step time does when something is 10 % slower or faster.
+/// What the best plan's step time does when something is slower or faster.
 struct Sensitivity {
-  std::string what;                         // "links", "latency", "memory bandwidth", "matmul rate"
-  double slower, faster;                    // relative change of the step time: 0.03 is 3 % longer
-  std::optional<std::string> other_winner;  // of the result's plans, where another is best under either
+  enum class Kind {
+    TenPercent,  // 10 % slower or faster: links, latency, memory bandwidth, matmul rate
+    Hiding       // all of an axis' communication shows, or none
+  };
+  Kind kind;
+  std::string what;       // "links"; "activations of tensor and fold"
+  double slower, faster;  // relative change of the step time: 0.03 is 3 % longer
+  std::optional<std::string> winner_if_slower,
+      winner_if_faster;  // the layout of the result that is best then, if another
 };
 std::vector<Sensitivity> sensitivities(const PlanRequest& request, const SearchResult& result);
 
@@ -53,11 +60,22 @@ struct LengthWinner {
 std::vector<LengthWinner> winners_by_length(const PlanRequest& request, const SearchSpace& space,
                                             std::span<const std::int64_t> lengths);
 
-/// What the validation of the rules says of a step time.
+/// The fastest plan on so many nodes of the cluster's kind, batch held.
+struct SizeWinner {
+  int num_nodes;
+  std::optional<PricedPlan> plan;  // absent: nothing fits
+};
+std::vector<SizeWinner> winners_by_nodes(const PlanRequest& request, const SearchSpace& space,
+                                         std::span<const int> num_nodes);
+
+/// What the validation of the rules says of the best plan's step time.
 struct Confidence {
-  double error = 0;        // relative, in the mean; 0: unknown
-  Seconds least, most;     // of the best plan's step
-  int not_told_apart = 0;  // of the other best plans: how many are within the error of the first
+  double mean_error = 0, largest_error = 0;  // relative, of published runs; 0: there are none
+  std::vector<std::string> beyond;           // that no such run had: "fold", "DeltaNet layers", "fp32"
+  int as_fast = 0;                           // other sets of degrees within the mean error of the best
+
+  bool has_runs() const { return mean_error > 0; }
+  bool is_measured() const { return has_runs() && beyond.empty(); }
 };
 Confidence confidence(const PlanRequest& request, const SearchResult& result);
 

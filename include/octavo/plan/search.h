@@ -23,7 +23,8 @@
 //   schedule     interleaved: micro-batches no multiple of the stages
 //   dominated    never faster than another of the space that fits, by the formulas: zero0 where zero1 fits (it sends as
 //                many bytes or more, and runs the whole optimizer on every rank); a stash policy where another fits
-//                that computes a part of the same again
+//                that computes a part of the same again; an order of axes that computes longer than a plan of the
+//                same degrees takes that needs no more memory
 //   memory       the peak exceeds the limit. Where one micro-batch does not fit by far, larger ones are not looked at:
 //   a
 //                rank has as many tokens in flight or more. Nor is zero0 where zero1 does not fit
@@ -65,7 +66,6 @@ struct SearchSpace {
   bool runnable = false;                                         // only what check_runnable() (layout/layout.h) takes
   std::optional<StashPolicy> stash;                              // this one alone
   std::optional<std::int64_t> micro_batch;                       // likewise
-  int top = 10;
   std::size_t threads = 0;  // that search; 0: as many as the machine runs at once. Results do not depend on it
 
   bool allows(Axis axis) const { return axes[static_cast<int>(axis)]; }
@@ -99,7 +99,7 @@ struct StrategyBest {
 };
 
 struct SearchResult {
-  std::vector<PricedPlan> best;          // fastest first; of each set of degrees the fastest
+  std::vector<PricedPlan> best;          // of each set of degrees the fastest; fastest first
   std::vector<PricedPlan> front;         // no other is faster and has more headroom; fastest first
   std::vector<StrategyBest> strategies;  // fastest first
   std::array<RuledOut, kNumRules> ruled_out;

@@ -6,6 +6,7 @@
 //   sequence          sequence=D:gather, :ring, :ulysses
 //   tensor sequence   tensor=T sequence=S:gather for every T x S = D, both above 1
 //   fold              fold=D:weights, fold=D:activations
+// A tensor degree that does not divide a dimension has :replicate, the way out that frameworks take.
 #pragma once
 
 #include <optional>
@@ -24,7 +25,7 @@ struct ComparedLayout {
 };
 
 /// In the order above. Throws UsageError for D below 2: there is nothing to compare.
-std::vector<ComparedLayout> compared_layouts(int ranks);
+std::vector<ComparedLayout> compared_layouts(const ModelSpec& model, int ranks);
 
 /// A step, or the rule of plan/search.h that the layout breaks, in one line.
 struct StrategyStep {

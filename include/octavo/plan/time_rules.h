@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "octavo/base/units.h"
+#include "octavo/layout/layout.h"
 
 namespace octavo {
 
@@ -21,6 +22,9 @@ struct TimeRules {
   /// Relative, of step times: where the source has several models, of each with constants fitted to the others alone.
   /// 0: nothing was published.
   double mean_error = 0;
+  double largest_error = 0;             // of any run of the source
+  std::vector<Axis> axes = {};          // that were above 1 in the runs
+  std::vector<std::string> given = {};  // constants that set_time_constant() replaced
 
   // Computing
   double matmul_share = 0.7;      // of the nominal peak, that a matmul without end would reach
@@ -41,8 +45,7 @@ struct TimeRules {
   double pipeline_exposed = 0.3;
   double expert_exposed = 1;
   double data_exposed = 0.1;    // of gradients and weights once a step; under ZeRO 3 of what there is time to hide
-  double fold_exposed = 0.05;   // of what there is time to hide
-  double overlap = 0.8;         // ZeRO 3 and fold: share of the computing time that can hide anything
+  double overlap = 0.8;         // ZeRO 3 and fold's weights: share of the computing time that can hide anything
   double collective_share = 1;  // of the bandwidth that plan/collective_time.h says, reached within a step
 
   // Bytes per element on the wire
@@ -53,7 +56,6 @@ struct TimeRules {
 struct TimeConstant {
   std::string name, unit, meaning;
   double TimeRules::*member;
-  std::string default_source = "assumed";  // of the value that a set has where its runs do not determine it
 
   /// Where the value of `rules` is from, and of when.
   std::pair<std::string, std::string> origin(const TimeRules& rules) const;
@@ -63,14 +65,22 @@ std::span<const TimeConstant> time_constants();
 /// Every set there is.
 std::span<const TimeRules> time_rules_table();
 
+/// Replaces constants: "tensor_exposed=0.2,step_latency=0.01". The errors that the set had say nothing of what comes
+/// out, and go. Throws UsageError for a name that is none, naming the nearest, and a value out of its range.
+void set_time_constants(TimeRules& rules, std::string_view text);
+
 struct FoundRules {
   TimeRules rules;
   std::string note;  // empty where software and accelerator have a set of their own; else what was taken instead
 };
 
 /// The set of `software` on `accelerator`; without one, that of the same software on the accelerator with the nearest
-/// peak, its shares kept. Throws UsageError naming the nearest software if there is none of that name.
+/// peak, its shares kept, but matmuls no faster than the fastest that anybody measured; its errors go. Throws
+/// UsageError naming the nearest software if there is none of that name.
 FoundRules find_time_rules(std::string_view software, std::string_view accelerator);
+
+/// What a layout has that no run of the set had: "fold", "pipeline:zb". Empty: all of it was measured.
+std::vector<std::string> beyond_runs(const TimeRules& rules, const Layout& layout);
 
 /// Names of software, in the table's order.
 std::vector<std::string> known_software();

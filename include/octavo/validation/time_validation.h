@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "octavo/mesh/axis.h"
 #include "octavo/validation/validation_row.h"
 
 namespace octavo {
@@ -48,10 +49,20 @@ struct NoiseFloor {
   double mean = 0;  // error of the best single prediction per group
 };
 
+/// What one set of constants (plan/time_rules.h) makes of its rows.
+struct RulesError {
+  std::string software, accelerator;
+  int rows = 0;
+  int configurations = 0;  // of the rows: those that differ in batch and data ranks alone count as one
+  double mean = 0, most = 0;
+  std::vector<Axis> axes;  // above 1 in any of them
+};
+
 struct TimeValidation {
   std::vector<ValidationRow> rows;
   std::vector<double> baseline;  // per row, relative error; 0 where it is left out
   std::vector<SourceError> sources;
+  std::vector<RulesError> rules;  // of sets with runs of their own, in the order of the table
   std::vector<PairOrder> groups;
   std::vector<RankingResult> rankings;
   std::vector<NoiseFloor> noise;

@@ -39,6 +39,9 @@ std::int64_t parse_tokens(const std::string& text, const std::string& option);
 /// "4096..262144" (doubling), "4096,32768", in the order written. Throws as parse_tokens, and where a range falls.
 std::vector<std::int64_t> parse_lengths(const std::string& text, const std::string& option);
 
+/// The same for whole numbers from 1 to `most`: "1..16" (doubling), "2,3,4".
+std::vector<int> parse_counts(const std::string& text, const std::string& option, int most);
+
 /// `text` as all of `file`, or nothing: what stood in it stays if it cannot be written. Throws UsageError naming
 /// `option`.
 void write_whole_file(const std::string& file, const std::string& text, const std::string& option);

@@ -58,7 +58,7 @@ int run_compare(const CompareArguments& arguments) {
   report.degree = static_cast<int>(arguments.degree);
   report.stash = parse_stash_policy(arguments.stash);
   report.layer = strategy_layer(request.model);
-  report.layouts = compared_layouts(report.degree);
+  report.layouts = compared_layouts(request.model, report.degree);
   for (const std::int64_t length : lengths) {
     PlanRequest at_length = request;
     at_length.job.sequence_length = length;

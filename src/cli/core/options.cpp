@@ -63,16 +63,38 @@ std::int64_t parse_tokens(const std::string& text, const std::string& option) {
   return static_cast<std::int64_t>(tokens);
 }
 
-std::vector<std::int64_t> parse_lengths(const std::string& text, const std::string& option) {
-  std::vector<std::int64_t> lengths;
+namespace {
+
+/// Numbers and ranges that double, each number as `parse` reads it.
+template <class Number, class Parse>
+std::vector<Number> parse_list(const std::string& text, const std::string& option, const Parse& parse) {
+  std::vector<Number> numbers;
   for (const std::string& word : split(text, ',')) {
     const std::size_t dots = word.find("..");
-    const std::int64_t first = parse_tokens(word.substr(0, dots), option);
-    const std::int64_t last = dots == std::string::npos ? first : parse_tokens(word.substr(dots + 2), option);
-    if (last < first) throw UsageError(cat("[cli] ", option, " ", in_quotes(text), ": ", last, " is below ", first));
-    for (std::int64_t length = first; length <= last; length *= 2) lengths.push_back(length);
+    const Number first = parse(word.substr(0, dots));
+    const Number last = dots == std::string::npos ? first : parse(word.substr(dots + 2));
+    if (last < first) throw UsageError(cat("[cli] ", option, " ", in_quotes(word), ": ", last, " is below ", first));
+    for (Number number = first; number <= last; number *= 2) numbers.push_back(number);
   }
-  return lengths;
+  return numbers;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> parse_lengths(const std::string& text, const std::string& option) {
+  return parse_list<std::int64_t>(text, option, [&](const std::string& word) { return parse_tokens(word, option); });
+}
+
+std::vector<int> parse_counts(const std::string& text, const std::string& option, int most) {
+  return parse_list<int>(text, option, [&](const std::string& word) {
+    int count = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), count);
+    if (error != std::errc() || end != word.data() + word.size() || count < 1 || count > most) {
+      throw UsageError(cat("[cli] ", option, " ", in_quotes(word, 30), " is no whole number from 1 to ",
+                           with_commas(most), "; write 1..16 (doubling) or 2,3,4"));
+    }
+    return count;
+  });
 }
 
 void write_whole_file(const std::string& file, const std::string& text, const std::string& option) {

@@ -1,4 +1,6 @@
 // octavo plan: which layout is best for a model, a batch and a cluster, and what it costs before it runs.
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -15,7 +17,7 @@ namespace {
 struct PlanArguments {
   ModelOption model;
   std::string cluster, sequence, batch, memory_limit, software = "megatron-core", dtype = "bf16", layout, stash,
-                                                      lengths, emit, validate;
+                                                      lengths, nodes, axes, set, emit, validate;
   std::optional<std::int64_t> micro_batch;
   std::int64_t top = 10;
   bool runnable = false, constants = false, json_output = false;
@@ -39,7 +41,11 @@ TrainingJob job_of(const PlanArguments& arguments) {
 Bytes limit_of(const PlanArguments& arguments, const Cluster& cluster) {
   if (arguments.memory_limit.empty()) return default_memory_limit(cluster);
   const Bytes limit = parse_bytes(arguments.memory_limit, "--memory-limit");
-  if (limit < 1) throw UsageError(cat("[cli] --memory-limit ", arguments.memory_limit, ": use at least 1 B"));
+  const auto all = static_cast<Bytes>(cluster.accelerator.memory_bytes.value);
+  if (limit < 1 || limit > all) {
+    throw UsageError(cat("[cli] --memory-limit ", arguments.memory_limit, ": use 1 B to the ", format_bytes(all),
+                         " that the accelerator has"));
+  }
   return limit;
 }
 
@@ -56,10 +62,28 @@ StepPlan asked_plan(const PlanArguments& arguments, const PlanRequest& request) 
   return plan;
 }
 
+std::array<bool, kAllAxes.size()> axes_of(const std::string& text) {
+  std::array<bool, kAllAxes.size()> allowed{};
+  std::vector<std::string> names;
+  for (const Axis axis : kAllAxes) names.emplace_back(axis_name(axis));
+  for (const std::string& word : split(text, ',')) {
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end()) {
+      const std::string close = nearest(word, names);
+      throw UsageError(cat("[cli] --axes: ", in_quotes(word, 30), " is no axis",
+                           close.empty() ? "" : cat("; the nearest is ", close), "; there are ", join(names, ", ")));
+    }
+    allowed[static_cast<std::size_t>(kAllAxes[static_cast<std::size_t>(found - names.begin())])] = true;
+  }
+  return allowed;
+}
+
+/// With --layout, micro-batch and stash are that layout's alone.
 SearchSpace space_of(const PlanArguments& arguments) {
   SearchSpace space;
-  space.runnable = arguments.runnable;
-  space.top = static_cast<int>(arguments.top);
+  space.runnable = arguments.runnable || (!arguments.emit.empty() && arguments.layout.empty());
+  if (!arguments.axes.empty()) space.axes = axes_of(arguments.axes);
+  if (!arguments.layout.empty()) return space;
   space.micro_batch = arguments.micro_batch;
   if (!arguments.stash.empty()) space.stash = parse_stash_policy(arguments.stash);
   return space;
@@ -96,16 +120,24 @@ std::vector<std::int64_t> lengths_of(const PlanArguments& arguments, const Train
   return lengths;
 }
 
+/// No more accelerators than a cluster may have.
+std::vector<int> nodes_of(const PlanArguments& arguments, const Cluster& cluster) {
+  constexpr int kMostAccelerators = 1'000'000;
+  if (arguments.nodes.empty()) return {};
+  return parse_counts(arguments.nodes, "--nodes", kMostAccelerators / cluster.gpus_per_node);
+}
+
 void search_and_advise(const PlanArguments& arguments, PlanReport& report) {
-  const SearchSpace space = space_of(arguments);
   const std::vector<std::int64_t> lengths = lengths_of(arguments, report.request.job);
-  report.found = search(report.request, space);
+  const std::vector<int> nodes = nodes_of(arguments, report.request.cluster);
+  report.found = search(report.request, report.space);
   if (!report.found.best.empty())
     report.detail = PlanDetail{report.found.best.front(), report.request.memory_limit, {}};
   report.reach = strategy_reach(report.request);
   report.sensitivity = sensitivities(report.request, report.found);
   report.confidence = confidence(report.request, report.found);
-  if (!lengths.empty()) report.winners = winners_by_length(report.request, space, lengths);
+  report.winners = winners_by_length(report.request, report.space, lengths);
+  report.sizes = winners_by_nodes(report.request, report.space, nodes);
 }
 
 int run_plan(const PlanArguments& arguments) {
@@ -118,6 +150,7 @@ int run_plan(const PlanArguments& arguments) {
   request.cluster = read_cluster(arguments.cluster);
   const FoundRules rules = find_time_rules(arguments.software, request.cluster.accelerator.name);
   request.rules = rules.rules;
+  if (!arguments.set.empty()) set_time_constants(request.rules, arguments.set);
   report.rules_note = rules.note;
   request.memory_limit = limit_of(arguments, request.cluster);
   if (arguments.constants) {
@@ -129,9 +162,12 @@ int run_plan(const PlanArguments& arguments) {
     return 0;
   }
   report.is_asked = !arguments.layout.empty();
+  report.top = static_cast<std::size_t>(arguments.top);
+  report.space = space_of(arguments);
   if (report.is_asked) {
     const StepPlan plan = asked_plan(arguments, request);
     report.detail = PlanDetail{price(request, plan), request.memory_limit, smallest_changes(request, plan)};
+    report.found = search(request, report.space);
   } else {
     search_and_advise(arguments, report);
   }
@@ -150,6 +186,13 @@ int run_plan(const PlanArguments& arguments) {
   return 0;
 }
 
+/// Beside a checkout, else in it.
+std::string default_golden_folder() {
+  constexpr const char* kBeside = "../shared/golden";
+  std::error_code error;
+  return std::filesystem::is_directory(kBeside, error) ? kBeside : "tests/data/golden";
+}
+
 }  // namespace
 
 void add_plan_command(CLI::App& program, Runner& run) {
@@ -162,26 +205,34 @@ void add_plan_command(CLI::App& program, Runner& run) {
   command->add_option("--sequence,--seq-len", a.sequence, "Tokens of a sequence: 131072 or 128K");
   command->add_option("--global-batch", a.batch, "Tokens of a step over all ranks: 4194304 or 4M (x 1,048,576)");
   command->add_option("--memory-limit", a.memory_limit, "Of a rank: 72GB; default: 92 % of the accelerator's");
-  auto* layout =
-      command->add_option("--layout", a.layout, "Price this one in full, as \"data=16:zero1 tensor=8:scatter\"");
+  auto* layout = command->add_option(
+      "--layout", a.layout, "Price this one in full, and the best beside it: \"data=16:zero1 tensor=8:scatter\"");
   command->add_option("--micro-batch", a.micro_batch,
                       "Sequences at once; default: all that divide, or 1 with --layout");
   command->add_option("--stash", a.stash,
                       "keep, recompute, or some of attention,qkv,gate_up; default: all, or keep with --layout");
   command->add_option("--top", a.top, "Layouts to list")->capture_default_str()->excludes(layout);
-  command
-      ->add_flag("--runnable", a.runnable, "Search only what this engine runs today: data, tensor, fold; ZeRO 0 and 1")
-      ->excludes(layout);
+  command->add_flag("--runnable", a.runnable,
+                    "Search only what this engine runs today: data, tensor, fold; ZeRO 0 and 1");
+  command->add_option("--axes", a.axes,
+                      "Search these axes alone, as data,tensor,pipeline: of pipeline, data, expert, sequence, fold, "
+                      "tensor");
   command->add_option("--lengths", a.lengths, "Also the winner at these lengths: 4096..262144 (doubling), or 8K,32K")
       ->excludes(layout);
+  command->add_option("--nodes", a.nodes, "Also the winner on so many nodes: 1..16 (doubling), or 2,3,4")
+      ->excludes(layout);
+  command->add_option("--set", a.set, "Other time constants: tensor_exposed=0.2,step_latency=0.01 (--constants)");
   command->add_option("--software", a.software, cat("Whose time constants: ", join(known_software(), ", ")))
       ->capture_default_str();
   command->add_option("--dtype", a.dtype, "bf16 or fp32")->capture_default_str();
-  command->add_option("--emit", a.emit, "Write the plan as a file for octavo train --config");
+  command->add_option("--emit", a.emit,
+                      "Write the plan as a file for octavo train --config; the search then is that of --runnable");
   command->add_flag("--constants", a.constants, "Print every constant: value, unit, direction, source, date");
-  command->add_option("--validate", a.validate, "Instead: published figures of a folder beside predicted ones")
+  command
+      ->add_option("--validate", a.validate,
+                   "Instead: published figures of a folder beside predicted ones; default: a checkout's own")
       ->expected(0, 1)
-      ->default_str("../shared/golden")
+      ->default_str(default_golden_folder())
       ->excludes(layout);
   add_json_option(*command, a.json_output);
   add_config_option(*command);
@@ -189,9 +240,14 @@ void add_plan_command(CLI::App& program, Runner& run) {
   command->footer(
       "Examples:\n"
       "  octavo plan config.json --cluster H100x8x16 --sequence 8192 --global-batch 4M\n"
-      "  octavo plan config.json --cluster H100x8 --sequence 32K --global-batch 512K --runnable --emit run.toml\n"
+      "  octavo plan config.json --cluster H100x8 --sequence 32K --global-batch 512K --emit run.toml\n"
+      "  octavo plan config.json --cluster H100x8x16 --sequence 8K --global-batch 4M --axes data,tensor,pipeline "
+      "--nodes 4..32\n"
       "  octavo plan config.json --cluster H100x8 --sequence 8K --global-batch 256K --layout \"fold=8\" --stash "
-      "recompute");
+      "recompute\n"
+      "A layout is axis=degree{:option}, outermost first: data[:zero1|:zero3], tensor[:scatter][:replicate|:pad],\n"
+      "sequence[:gather|:ring|:ulysses], fold[:weights|:activations], pipeline[:1f1b|:gpipe|:zb|:interleaved-V], "
+      "expert.");
   command->callback([arguments, &run] { run = [arguments] { return run_plan(*arguments); }; });
 }
 

@@ -36,10 +36,19 @@ void emit_plan(const PlanReport& report, const std::string& model_path, const st
     throw UsageError(cat("[cli] --emit: octavo train does not run this plan yet (", error.what(),
                          "); search with --runnable for one that it does"));
   }
-  std::string text = cat("# octavo plan: step ", format_seconds(priced.time.total), " on ", request.cluster.to_string(),
-                         ", peak ", format_bytes(priced.memory.total()), " of ", format_bytes(request.memory_limit),
-                         " on a rank.\n# Run with: octavo train --config THIS --data TOKENS\n");
-  text += cat("model = ", toml_text(std::filesystem::absolute(model_path).string()), "\n");
+  const Cluster& cluster = request.cluster;
+  std::string text =
+      cat("# octavo plan: peak ", format_bytes(priced.memory.total()), " of ", format_bytes(request.memory_limit),
+          " on a rank.\n# A step takes ", format_seconds(priced.time.total), " on ", cluster.to_string(),
+          " by the constants of ", request.rules.software, "; octavo's own engine was not measured there.\n");
+  const int ranks = priced.plan.layout.world_size(), nodes = (ranks - 1) / cluster.gpus_per_node + 1;
+  text += cat("# Start on every node, a process per rank:\n#   torchrun --no-python --nnodes ", nodes,
+              " --nproc-per-node ", std::min(ranks, cluster.gpus_per_node),
+              " --rdzv-backend c10d --rdzv-endpoint FIRST_NODE:29400 octavo train --config THIS --data TOKENS\n");
+  text +=
+      cat("# The model's path is that of this machine; on others, give --model.\n"
+          "model = ",
+          toml_text(std::filesystem::absolute(model_path).string()), "\n");
   text += cat("layout = ", toml_text(priced.plan.layout.to_string()), "\n");
   text += cat("batch = ", request.job.batch, "\nseq-len = ", request.job.sequence_length,
               "\nmicro-batch = ", priced.plan.micro_batch, "\n");

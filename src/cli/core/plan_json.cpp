@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/core/plan_report.h"
@@ -60,7 +61,8 @@ json request_json(const PlanReport& report) {
           {"cluster", request.cluster.to_string()},       {"accelerator", request.cluster.accelerator.name},
           {"accelerators", request.cluster.world_size()}, {"sequence_tokens", request.job.sequence_length},
           {"batch_sequences", request.job.batch},         {"memory_limit_bytes", request.memory_limit},
-          {"software", request.rules.software},           {"constants_note", report.rules_note}};
+          {"software", request.rules.software},           {"constants_note", report.rules_note},
+          {"constants_given", request.rules.given},       {"cluster_changes", request.cluster.changes()}};
 }
 
 }  // namespace
@@ -74,12 +76,15 @@ json plan_json(const PlanReport& report) {
     for (const PlanChange& change : report.detail->changes) {
       out["changes"].push_back({{"what", change.what}, {"plan", priced_json(change.plan, limit)}});
     }
+    out["best"] = report.found.best.empty() ? json() : priced_json(report.found.best.front(), limit);
     return out;
   }
   out["search"] = {
       {"layouts", report.found.layouts}, {"priced", report.found.priced}, {"seconds", report.found.seconds}};
-  out["best"] = out["front"] = out["strategies"] = out["sensitivity"] = out["winners"] = json::array();
-  for (const PricedPlan& plan : report.found.best) out["best"].push_back(priced_json(plan, limit));
+  out["best"] = out["front"] = out["strategies"] = out["sensitivity"] = out["winners"] = out["sizes"] = json::array();
+  for (std::size_t i = 0; i < std::min(report.top, report.found.best.size()); ++i) {
+    out["best"].push_back(priced_json(report.found.best[i], limit));
+  }
   for (const PricedPlan& plan : report.found.front) out["front"].push_back(priced_json(plan, limit));
   for (const StrategyBest& strategy : report.found.strategies) {
     out["strategies"].push_back({{"strategy", strategy.name}, {"best", priced_json(strategy.plan, limit)}});
@@ -89,28 +94,35 @@ json plan_json(const PlanReport& report) {
         {"layouts", report.found.ruled_out[rule].layouts}, {"example", report.found.ruled_out[rule].example}};
   }
   for (const StrategyReach& reach : report.reach) {
-    out["reach"].push_back(
-        {{"strategy", reach.name},
-         {"largest_micro_batch_sequences", reach.largest_micro_batch},
-         {"longest_sequence_tokens", reach.longest_sequence},
-         {"fewest_accelerators", reach.fewest_accelerators ? json(*reach.fewest_accelerators) : json()},
-         {"data_degree", reach.data_degree}});
+    out["reach"].push_back({{"strategy", reach.name},
+                            {"largest_micro_batch_sequences", reach.largest_micro_batch},
+                            {"longest_sequence_tokens", reach.longest_sequence},
+                            {"fewest_accelerators", reach.fewest ? json(reach.fewest->world_size()) : json()},
+                            {"fewest_layout", reach.fewest ? json(reach.fewest->to_string()) : json()},
+                            {"times", reach.times}});
   }
   for (const Sensitivity& each : report.sensitivity) {
-    out["sensitivity"].push_back({{"what", each.what},
-                                  {"step_change_rel_10_percent_slower", each.slower},
-                                  {"step_change_rel_10_percent_faster", each.faster},
-                                  {"other_winner", each.other_winner ? json(*each.other_winner) : json()}});
+    const auto text = [](const std::optional<std::string>& layout) { return layout ? json(*layout) : json(); };
+    out["sensitivity"].push_back({{"kind", each.kind == Sensitivity::Kind::Hiding ? "hiding" : "ten_percent"},
+                                  {"what", each.what},
+                                  {"step_change_rel_slower", each.slower},
+                                  {"step_change_rel_faster", each.faster},
+                                  {"winner_if_slower", text(each.winner_if_slower)},
+                                  {"winner_if_faster", text(each.winner_if_faster)}});
   }
   for (const LengthWinner& winner : report.winners) {
     out["winners"].push_back({{"sequence_tokens", winner.sequence_length},
                               {"best", winner.plan ? priced_json(*winner.plan, limit) : json()}});
   }
   const Confidence& confidence = report.confidence;
-  out["confidence"] = {{"mean_error_rel", confidence.error},
-                       {"least_s", confidence.least},
-                       {"most_s", confidence.most},
-                       {"not_told_apart", confidence.not_told_apart}};
+  for (const SizeWinner& winner : report.sizes) {
+    out["sizes"].push_back(
+        {{"nodes", winner.num_nodes}, {"best", winner.plan ? priced_json(*winner.plan, limit) : json()}});
+  }
+  out["confidence"] = {{"mean_error_rel", confidence.has_runs() ? json(confidence.mean_error) : json()},
+                       {"largest_error_rel", confidence.has_runs() ? json(confidence.largest_error) : json()},
+                       {"beyond_published_runs", confidence.beyond},
+                       {"as_fast", confidence.as_fast}};
   return out;
 }
 

@@ -22,11 +22,14 @@ struct PlanReport {
   std::string rules_note;            // what constants were taken, where the software has none for this accelerator
   std::optional<PlanDetail> detail;  // of the layout that was asked for, else of the best
   bool is_asked = false;             // a layout was
-  // Of a search
-  SearchResult found;
+  SearchSpace space;
+  std::size_t top = 10;  // of the best, that are listed
+  SearchResult found;    // the best beside a layout that was asked for
+  // Where none was
   std::vector<StrategyReach> reach;
   std::vector<Sensitivity> sensitivity;
   std::vector<LengthWinner> winners;
+  std::vector<SizeWinner> sizes;
   Confidence confidence;
 };
 
@@ -37,8 +40,8 @@ nlohmann::json plan_json(const PlanReport& report);
 std::string constants_text(const PlanRequest& request);
 nlohmann::json constants_json(const PlanRequest& request);
 
-/// The plan as options of `octavo train --config`. Throws UsageError for a layout that the engine does not run yet, and
-/// a file that cannot be written; what stood in it stays then.
+/// The plan as options of `octavo train --config`, with the line that starts it. Throws UsageError for a layout that
+/// the engine does not run yet, and a file that cannot be written; what stood in it stays then.
 void emit_plan(const PlanReport& report, const std::string& model_path, const std::string& file);
 
 }  // namespace octavo::cli

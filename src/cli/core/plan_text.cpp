@@ -9,13 +9,13 @@
 namespace octavo::cli {
 namespace {
 
-std::string percent(double share, int digits = 1) {
-  const std::string text = fixed(100 * share, digits);
-  return (text == "-0.0" ? "0.0" : text) + " %";
-}
-
 std::string signed_percent(double share) {
   return cat(share > 0 ? "+" : "", percent(share));
+}
+
+/// Steps are compared: minutes would hide what they differ by.
+std::string step_text(Seconds seconds) {
+  return seconds < 60 ? format_seconds(seconds) : cat(fixed(seconds, 1), " s");
 }
 
 std::string rate_text(double tokens_per_second) {
@@ -37,21 +37,75 @@ std::string head_text(const PlanReport& report) {
                                               request.rules.source, ", ", request.rules.date, ")")
                                         : report.rules_note,
               "\n");
+  for (const std::string& name : request.rules.given) {
+    for (const TimeConstant& constant : time_constants()) {
+      if (constant.name == name) text += cat("  ", name, " = ", request.rules.*constant.member, " (--set)\n");
+    }
+  }
+  const std::vector<std::string> changes = request.cluster.changes();
+  if (!changes.empty()) text += cat("the cluster file changes ", join(changes, ", "), "\n");
   return text;
 }
 
-std::string best_text(const PlanReport& report) {
-  Table table({"#", "step", "tokens/s", "MFU", "HFU", "peak", "headroom", "layout", "micro-batch", "stash"});
-  int place = 0;
-  for (const PricedPlan& plan : report.found.best) {
-    table.add({cat(++place), format_seconds(plan.time.total), with_commas(std::llround(plan.time.tokens_per_second)),
-               percent(plan.time.mfu), percent(plan.time.hfu), format_bytes(plan.memory.total()),
-               format_bytes(plan.headroom(report.request.memory_limit)), plan.plan.layout.to_string(),
-               cat(plan.plan.micro_batch), plan.plan.stash.to_string()});
+/// Of all that the cluster can run, what was searched.
+std::string space_text(const SearchSpace& space) {
+  std::vector<std::string> axes;
+  for (const Axis axis : kAllAxes) {
+    if (space.allows(axis)) axes.emplace_back(axis_name(axis));
   }
-  return cat("\nThe best, one per set of degrees (", with_commas(report.found.layouts), " layouts, ",
-             with_commas(report.found.priced), " priced in full, in ", format_seconds(report.found.seconds), ")\n",
-             table.to_string());
+  return cat(axes.size() < kAllAxes.size() ? cat(" by ", join(axes, ", ")) : "",
+             space.runnable ? ", of those that octavo train runs today" : "");
+}
+
+/// A plan in a row: what the tables of plans have in common.
+const std::vector<std::string> kPlanColumns = {"step", "tokens/s", "each",   "MFU",         "HFU",
+                                               "peak", "headroom", "layout", "micro-batch", "stash"};
+std::vector<std::string> plan_row(const std::string& first, const PricedPlan& plan, Bytes limit) {
+  return {first,
+          step_text(plan.time.total),
+          with_commas(std::llround(plan.time.tokens_per_second)),
+          with_commas(std::llround(plan.time.tokens_per_second / plan.plan.layout.world_size())),
+          percent(plan.time.mfu),
+          percent(plan.time.hfu),
+          format_bytes(plan.memory.total()),
+          format_bytes(plan.headroom(limit)),
+          plan.plan.layout.to_string(),
+          cat(plan.plan.micro_batch),
+          plan.plan.stash.to_string()};
+}
+
+Table plan_table(const std::string& first) {
+  std::vector<std::string> header{first};
+  header.insert(header.end(), kPlanColumns.begin(), kPlanColumns.end());
+  return Table(std::move(header));
+}
+
+std::string best_text(const PlanReport& report) {
+  Table table = plan_table("#");
+  for (std::size_t i = 0; i < std::min(report.top, report.found.best.size()); ++i) {
+    table.add(plan_row(cat(i + 1), report.found.best[i], report.request.memory_limit));
+  }
+  return cat("\nThe best", space_text(report.space), ", one per set of degrees (", with_commas(report.found.layouts),
+             " layouts, ", with_commas(report.found.priced), " priced in full, in ",
+             format_seconds(report.found.seconds), ")\n", table.to_string());
+}
+
+/// The layout that was asked for beside the best, and beside the best by the same axes.
+std::string beside_text(const PlanReport& report) {
+  const PricedPlan& asked = report.detail->priced;
+  const SearchResult& found = report.found;
+  if (found.best.empty()) return cat("\nNo layout", space_text(report.space), " fits.\n");
+  const Bytes limit = report.request.memory_limit;
+  Table table = plan_table("");
+  table.add(plan_row("asked", asked, limit));
+  const std::string name = strategy_name(asked.plan.layout);
+  for (const StrategyBest& strategy : found.strategies) {
+    if (strategy.name == name) table.add(plan_row("same axes", strategy.plan, limit));
+  }
+  table.add(plan_row("any", found.best.front(), limit));
+  const double less = 1 - found.best.front().time.total / asked.time.total;
+  return cat("\nBeside the best", space_text(report.space), " of ", with_commas(found.layouts), " layouts",
+             less > 0 ? cat(", which takes ", percent(less), " less time") : "", "\n", table.to_string());
 }
 
 std::string links_text(const GroupLinks& links) {
@@ -93,7 +147,7 @@ std::string detail_text(const PlanReport& report) {
               detail.fits() ? cat(format_bytes(plan.headroom(detail.limit)), " to spare")
                             : cat(format_bytes(-plan.headroom(detail.limit)), " too much"),
               "\n");
-  text += cat("time    ", format_seconds(time.total), ": matmuls ", format_seconds(time.matmul), ", attention ",
+  text += cat("time    ", step_text(time.total), ": matmuls ", format_seconds(time.matmul), ", attention ",
               format_seconds(time.attention), ", memory-bound ", format_seconds(time.memory_bound), ", recompute ",
               format_seconds(time.recompute), ", head ", format_seconds(time.head), ", optimizer ",
               format_seconds(time.optimizer), ",\n        waiting for the host ", format_seconds(time.host),
@@ -101,6 +155,9 @@ std::string detail_text(const PlanReport& report) {
               format_seconds(time.fixed), "\n");
   text += cat("work    ", format_flops(time.model), " of the model, ", format_flops(time.executed), " executed; ",
               rate_text(time.tokens_per_second), ", MFU ", percent(time.mfu), ", HFU ", percent(time.hfu), "\n");
+  constexpr double kBillion = 1e9, kHour = 3600;
+  text += cat("bill    ", with_commas(std::llround(kBillion / time.tokens_per_second / kHour * world)),
+              " accelerator-hours per billion tokens on ", world, " accelerators\n");
   return text + axes_text(report.request, plan);
 }
 
@@ -111,7 +168,7 @@ std::string changes_text(const PlanDetail& detail) {
   Table table({"change", "step", "peak", "layout"});
   for (std::size_t i = 0; i < detail.changes.size() && i < kMostRows; ++i) {
     const PlanChange& change = detail.changes[i];
-    table.add({change.what, format_seconds(change.plan.time.total), format_bytes(change.plan.memory.total()),
+    table.add({change.what, step_text(change.plan.time.total), format_bytes(change.plan.memory.total()),
                change.plan.plan.layout.to_string()});
   }
   return "\nIt would fit with\n" + table.to_string();
@@ -133,30 +190,46 @@ std::string why_not_text(const SearchResult& found) {
   return "\nWhy not the others: the first rule that each breaks\n" + table.to_string();
 }
 
-std::string reach_text(const PlanReport& report) {
-  Table table(
-      {"strategy", "fastest step", "largest micro-batch", "longest sequence", "fewest accelerators", "data left"});
-  for (const StrategyReach& reach : report.reach) {
-    const auto& strategies = report.found.strategies;
-    const auto best = std::find_if(strategies.begin(), strategies.end(),
-                                   [&](const StrategyBest& strategy) { return strategy.name == reach.name; });
-    table.add({reach.name, best == strategies.end() ? "none fits" : format_seconds(best->plan.time.total),
-               reach.largest_micro_batch > 0 ? with_commas(reach.largest_micro_batch) : "none",
-               reach.longest_sequence > 0 ? with_commas(reach.longest_sequence) + " tokens" : "none",
-               reach.fewest_accelerators ? cat(*reach.fewest_accelerators) : "none fits",
-               reach.fewest_accelerators ? cat(reach.data_degree) : "-"});
+std::string strategies_text(const PlanReport& report) {
+  Table table = plan_table("strategy");
+  for (const StrategyBest& strategy : report.found.strategies) {
+    table.add(plan_row(strategy.name, strategy.plan, report.request.memory_limit));
   }
-  return "\nHow far each strategy reaches: all recomputed, ZeRO 3 over its data ranks\n" + table.to_string();
+  return "\nThe fastest of each strategy, data apart\n" + table.to_string();
+}
+
+std::string reach_text(const PlanReport& report) {
+  Table table({"strategy", "largest micro-batch", "longest sequence", "fewest accelerators", "by", "times"});
+  for (const StrategyReach& reach : report.reach) {
+    table.add({reach.name, reach.largest_micro_batch > 0 ? with_commas(reach.largest_micro_batch) : "none",
+               reach.longest_sequence > 0 ? with_commas(reach.longest_sequence) + " tokens" : "none",
+               reach.fewest ? cat(reach.fewest->world_size()) : "none fits",
+               reach.fewest ? reach.fewest->to_string() : "-", reach.fewest ? cat(reach.times) : "-"});
+  }
+  return "\nHow far each strategy reaches: all recomputed, ZeRO 3 over its data ranks. Fewest: by any degree, whether\n"
+         "it divides the cluster or not; times: copies of these that the cluster has room for, as data\n" +
+         table.to_string();
+}
+
+std::string sensitivity_table(const PlanReport& report, Sensitivity::Kind kind, const std::string& title,
+                              std::vector<std::string> header) {
+  Table table(std::move(header));
+  bool any = false;
+  for (const Sensitivity& each : report.sensitivity) {
+    const bool has_effect = each.slower != 0 || each.faster != 0 || each.winner_if_slower || each.winner_if_faster;
+    if (each.kind != kind || !has_effect) continue;
+    table.add({each.what, signed_percent(each.slower), each.winner_if_slower.value_or("the same"),
+               signed_percent(each.faster), each.winner_if_faster.value_or("the same")});
+    any = true;
+  }
+  return any ? title + table.to_string() : "";
 }
 
 std::string sensitivity_text(const PlanReport& report) {
-  if (report.sensitivity.empty()) return "";
-  Table table({"10 % of", "slower", "faster", "then the best is"});
-  for (const Sensitivity& each : report.sensitivity) {
-    table.add(
-        {each.what, signed_percent(each.slower), signed_percent(each.faster), each.other_winner.value_or("the same")});
-  }
-  return "\nWhat the first plan's step hangs on\n" + table.to_string();
+  return sensitivity_table(report, Sensitivity::Kind::TenPercent, "\nWhat the first plan's step hangs on\n",
+                           {"10 % of", "slower", "then the best is", "faster", "then the best is"}) +
+         sensitivity_table(report, Sensitivity::Kind::Hiding, "\nIf other shares of its communication were hidden\n",
+                           {"of", "none hidden", "then the best is", "all hidden", "then the best is"});
 }
 
 std::string winners_text(const PlanReport& report) {
@@ -171,7 +244,7 @@ std::string winners_text(const PlanReport& report) {
       continue;
     }
     const StepPlan& plan = winner.plan->plan;
-    table.add({length, format_seconds(winner.plan->time.total), plan.layout.to_string(), cat(plan.micro_batch),
+    table.add({length, step_text(winner.plan->time.total), plan.layout.to_string(), cat(plan.micro_batch),
                plan.stash.to_string()});
     if (last != nullptr && last->plan->plan.layout.to_string() != plan.layout.to_string()) {
       changes.push_back(with_commas(winner.sequence_length));
@@ -184,26 +257,56 @@ std::string winners_text(const PlanReport& report) {
                                : cat("It changes at ", join(changes, ", "), " tokens.\n"));
 }
 
+std::string sizes_text(const PlanReport& report) {
+  if (report.sizes.empty()) return "";
+  std::vector<std::string> header{"nodes", "accelerators"};
+  header.insert(header.end(), kPlanColumns.begin(), kPlanColumns.end());
+  Table table(std::move(header));
+  const int per_node = report.request.cluster.gpus_per_node;
+  for (const SizeWinner& winner : report.sizes) {
+    const std::string nodes = cat(winner.num_nodes), accelerators = cat(winner.num_nodes * per_node);
+    std::vector<std::string> row(kPlanColumns.size() + 2, "-");
+    if (winner.plan) row = plan_row(nodes, *winner.plan, report.request.memory_limit);
+    if (winner.plan) row.insert(row.begin() + 1, accelerators);
+    row[0] = nodes;
+    row[1] = accelerators;
+    if (!winner.plan) row[2] = "none fits";
+    table.add(std::move(row));
+  }
+  return "\nThe winner by number of nodes, the batch held; each: tokens/s of an accelerator\n" + table.to_string();
+}
+
 std::string confidence_text(const PlanReport& report) {
   const Confidence& confidence = report.confidence;
-  if (!report.rules_note.empty() || confidence.error <= 0) {
+  const TimeRules& rules = report.request.rules;
+  if (!rules.given.empty()) return "\nWith constants of --set, no published step speaks for these times.\n";
+  if (!confidence.has_runs()) {
     return "\nNobody published steps of this software on this accelerator: take times as a rough guide.\n";
   }
-  return cat("\nThese constants miss published steps of models that they were not fitted to by ",
-             percent(confidence.error), " in the mean (docs/validation.md):\nthe first plan takes ",
-             format_seconds(confidence.least), " to ", format_seconds(confidence.most), ", and ",
-             confidence.not_told_apart,
-             " of the others listed are not told apart from it. Nobody published runs of fold.\n");
+  std::string text = cat("\nHow far to trust the times (docs/validation.md): published steps of ", rules.software,
+                         " on ", rules.accelerator, " are missed by ", percent(confidence.mean_error),
+                         " in the mean, by ", percent(confidence.largest_error), " at most.\n");
+  if (!confidence.is_measured()) {
+    text += cat("The first plan has what none of these runs had: ", join(confidence.beyond, ", "),
+                ". For that its time is an extrapolation.\n");
+  }
+  return text + cat(confidence.as_fast, " other sets of degrees are within ", percent(confidence.mean_error),
+                    " of the first: as fast, as far as this can tell.\n");
 }
 
 }  // namespace
 
 std::string plan_text(const PlanReport& report) {
   std::string text = head_text(report);
-  if (report.is_asked) return text + detail_text(report) + changes_text(*report.detail);
+  if (report.is_asked) {
+    return text + detail_text(report) + changes_text(*report.detail) + beside_text(report);
+  }
   if (report.detail) text += best_text(report) + detail_text(report);
-  text += why_not_text(report.found) + reach_text(report);
-  if (report.detail) text += sensitivity_text(report) + winners_text(report) + confidence_text(report);
+  text += why_not_text(report.found);
+  if (report.detail) text += strategies_text(report);
+  text += reach_text(report);
+  if (report.detail)
+    text += sensitivity_text(report) + winners_text(report) + sizes_text(report) + confidence_text(report);
   return text;
 }
 

@@ -29,6 +29,17 @@ json time_json(const TimeValidation& time) {
                               {"baseline_most_error_rel", source.baseline_most},
                               {"limit_rel", source.limit ? json(*source.limit) : json()}});
   }
+  for (const RulesError& rules : time.rules) {
+    json axes = json::array();
+    for (const Axis axis : rules.axes) axes.push_back(axis_name(axis));
+    out["constants"].push_back({{"software", rules.software},
+                                {"accelerator", rules.accelerator},
+                                {"rows", rules.rows},
+                                {"configurations", rules.configurations},
+                                {"mean_error_rel", rules.mean},
+                                {"most_error_rel", rules.most},
+                                {"axes", axes}});
+  }
   for (const PairOrder& order : time.groups) {
     out["groups"].push_back(
         {{"group", order.group}, {"pairs", order.pairs}, {"in_order", order.right}, {"not_in_order", order.wrong}});

@@ -7,11 +7,6 @@
 namespace octavo::cli {
 namespace {
 
-std::string percent(double share) {
-  const std::string text = fixed(100 * share, 1);
-  return (text == "-0.0" ? "0.0" : text) + " %";
-}
-
 /// Six digits at most, as published figures have.
 std::string figure(double value) {
   const double size = value < 0 ? -value : value;
@@ -108,6 +103,18 @@ std::string source_table(const TimeValidation& time) {
                lines);
 }
 
+std::string rules_table(const TimeValidation& time) {
+  std::vector<std::vector<std::string>> lines;
+  for (const RulesError& rules : time.rules) {
+    std::vector<std::string> axes;
+    for (const Axis axis : rules.axes) axes.emplace_back(axis_name(axis));
+    lines.push_back({rules.software, rules.accelerator, cat(rules.rows), cat(rules.configurations), percent(rules.mean),
+                     percent(rules.most), axes.empty() ? "none" : join(axes, ", ")});
+  }
+  return "The same by set of constants. Rows of one configuration differ in batch and data ranks alone.\n\n" +
+         table({"software", "accelerator", "rows", "configurations", "mean", "most", "axes above 1"}, lines);
+}
+
 std::string order_text(const TimeValidation& time) {
   std::vector<std::vector<std::string>> lines;
   std::vector<std::string> wrong;
@@ -148,8 +155,8 @@ std::string validation_text(std::span<const FileReport> reports) {
     }
     text += identity_text(report.identities);
     if (report.time) {
-      text += counts(report.time->rows) + source_table(*report.time) + order_text(*report.time) +
-              ranking_text(*report.time) + left_out(report.time->rows) +
+      text += counts(report.time->rows) + source_table(*report.time) + rules_table(*report.time) +
+              order_text(*report.time) + ranking_text(*report.time) + left_out(report.time->rows) +
               row_table(report.time->rows, &report.time->baseline);
     } else if (!report.rows.empty()) {
       text += counts(report.rows) + left_out(report.rows) + row_table(report.rows, nullptr);

@@ -71,7 +71,7 @@ TEST_CASE("compare prints one layer in closed form and one step for every strate
   for (const char* words :
        {"One layer in closed form", "Sent by a rank, elements", "Held by a rank", "Fold sends no more than others",
         "peak memory of a rank", "Headroom", "Step time", "The fastest that fits", "fold=8:weights",
-        "sequence=2:gather tensor=4", "1 sequences over 8 ranks"}) {
+        "sequence=2:gather tensor=4", "a batch of 1 sequence over 8 ranks"}) {
     CAPTURE(words);
     CHECK(says(outcome.out, words));
   }
@@ -110,7 +110,8 @@ TEST_CASE("the JSON of a comparison has memory and headroom that add up to the l
 TEST_CASE("a layout that refuses a model has a reason and the others have numbers") {
   const Outcome outcome = compare({"--sequence", "32K", "--stash", "recompute"}, "qwen3.5-27b");
   CHECK(outcome.code == 0);
-  CHECK(says(outcome.out, "tensor=8: tensor=8 does not divide kv_heads"));
+  CHECK(says(outcome.out, "sequence=8:ulysses: ulysses with sequence=8 tensor=1 does not divide kv_heads"));
+  CHECK(says(outcome.out, "tensor=8:scatter:replicate"));
   CHECK(says(outcome.out, "fold=8:activations"));
   CHECK(says(compare({"--sequence", "8K"}, "mixtral-8x7b").out, "left out; the model has no layer"));
 }
