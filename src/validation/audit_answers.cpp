@@ -246,15 +246,6 @@ json padded_heads(const Audit& audit, const json& input, const json&) {
 
 }  // namespace
 
-std::int64_t count(const json& input, const char* key) {
-  constexpr std::int64_t kMost = 1 << 24;
-  const auto found = input.find(key);
-  if (found == input.end() || !found->is_number_integer() || *found < 1 || *found > kMost) {
-    throw UsageError(cat("the case's ", key, " is no count"));
-  }
-  return found->get<std::int64_t>();
-}
-
 std::string status_name(TensorFit::Status status) {
   switch (status) {
     case TensorFit::Status::Exact:

@@ -10,6 +10,7 @@
 #include "octavo/base/text.h"
 #include "octavo/layout/misfit.h"
 #include "octavo/plan/audit_dimensions.h"
+#include "validation/golden_case.h"
 
 namespace octavo {
 
@@ -66,9 +67,6 @@ std::map<std::string, AuditAnswer> audit_size_answers();
 std::map<std::string, AuditAnswer> audit_stage_answers();
 
 std::string status_name(TensorFit::Status status);
-
-/// input[key]. Throws UsageError for what is no count from 1 to 2^24.
-std::int64_t count(const json& input, const char* key);
 
 /// What a case takes for granted. Throws UsageError if it is not so.
 inline void require(bool holds) {

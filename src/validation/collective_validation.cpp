@@ -8,6 +8,7 @@
 #include "octavo/base/text.h"
 #include "octavo/mesh/hardware.h"
 #include "octavo/plan/collective_time.h"
+#include "validation/golden_case.h"
 
 namespace octavo {
 namespace {
@@ -50,11 +51,8 @@ void predict_copy(const json& input, ValidationRow& row) {
 }  // namespace
 
 std::vector<ValidationRow> validate_collectives(const json& file) {
-  if (!file.is_object() || !file.contains("cases") || !file["cases"].is_array()) {
-    throw UsageError("[validation] validate: a file of hardware has a list \"cases\"");
-  }
   std::vector<ValidationRow> rows;
-  for (const json& item : file["cases"]) {
+  for (const json& item : cases_of(file)) {
     if (!item.is_object() || item.value("kind", "") != "measurement") continue;
     ValidationRow row;
     row.id = item.value("id", "");

@@ -5,17 +5,15 @@
 #include "octavo/mesh/cluster.h"
 #include "octavo/trace/cost.h"
 #include "validation/answers.h"
+#include "validation/golden_case.h"
 
 namespace octavo {
 namespace {
 
 using nlohmann::json;
 
-int count(const json& input, const char* key) {
-  constexpr int kMost = 1 << 20;
-  const json& value = input.at(key);
-  if (!value.is_number_integer() || value < 1 || value > kMost) throw UsageError("a number of ranks is no count");
-  return value;
+int ranks_of(const json& input, const char* key) {
+  return static_cast<int>(count(input, key, 1 << 20));
 }
 
 json number(const std::optional<HardwareConstant>& constant) {
@@ -55,7 +53,7 @@ json catalogue(const json& input, const json& expect) {
 
 json part_of_fabric(const json& input) {
   const Accelerator& accelerator = find_accelerator(input.at("accelerator").get<std::string>());
-  const int size = count(input, "group"), whole = static_cast<int>(accelerator.fabric.ranks.value);
+  const int size = ranks_of(input, "group"), whole = static_cast<int>(accelerator.fabric.ranks.value);
   if (whole % size != 0) throw UsageError("its group does not divide the fabric");
   const Cluster cluster{accelerator, whole, 1};
   const GroupLinks links =
@@ -64,7 +62,7 @@ json part_of_fabric(const json& input) {
 }
 
 json hierarchical(const json& input) {
-  const int inside = count(input, "gpus_per_node"), nodes = count(input, "nodes");
+  const int inside = ranks_of(input, "gpus_per_node"), nodes = ranks_of(input, "nodes");
   const Bytes message = input.at("payload_bytes");
   if (message < 0) throw UsageError("its payload is negative");
   const HierarchicalCost cost = hierarchical_cost(Collective::AllReduce, inside, nodes, message);
@@ -76,7 +74,7 @@ json hierarchical(const json& input) {
 
 json factors(const json& input) {
   json out;
-  const int ranks = count(input, "ranks");
+  const int ranks = ranks_of(input, "ranks");
   for (const Collective kind : kAllCollectives) out[std::string(collective_name(kind))] = bus_factor(kind, ranks);
   out["p2p"] = bus_factor(Collective::Send, ranks);
   return out;

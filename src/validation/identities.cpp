@@ -8,6 +8,7 @@
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "validation/answers.h"
+#include "validation/golden_case.h"
 
 namespace octavo {
 namespace {
@@ -80,14 +81,11 @@ json answer_of(const std::vector<Answer>& answers, const json& item, std::string
 }  // namespace
 
 IdentityReport check_identities(const json& file) {
-  if (!file.is_object() || !file.contains("cases") || !file["cases"].is_array()) {
-    throw UsageError("[validation] a golden file has a list \"cases\"");
-  }
   const std::vector<Answer> answers = {audit_answer(file), activation_answer(file), pipeline_answer(),
                                        hardware_answer(),  flops_answer(file),      strategy_answer(file)};
   IdentityReport report;
   Comparison comparison(report);
-  for (const json& item : file["cases"]) {
+  for (const json& item : cases_of(file)) {
     const bool whole = item.is_object() && item.contains("id") && item["id"].is_string() && item.contains("expect") &&
                        item["expect"].is_object() && item.contains("input") && item["input"].is_object();
     if (!whole) {

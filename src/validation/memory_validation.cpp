@@ -7,6 +7,7 @@
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
 #include "octavo/validation/framework_memory.h"
+#include "validation/golden_case.h"
 #include "validation/golden_run.h"
 
 namespace octavo {
@@ -36,10 +37,6 @@ const Quantity kQuantities[] = {
     {"peak_gib_after", Quantity::Kind::Allocated, kGiB},
 };
 constexpr double kStaticTolerance = 0.03;
-
-double number(const json& object, const char* key) {
-  return object.contains(key) && object[key].is_number() ? object[key].get<double>() : 0;
-}
 
 /// The longest sequence whose peak stays within the GPU's memory.
 double longest_sequence(const GoldenRun& golden, double capacity) {
@@ -90,8 +87,8 @@ class Case {
     row.id = each_["id"].get<std::string>();
     row.group = each_.contains("group") && each_["group"].is_string() ? each_["group"].get<std::string>() : "";
     row.quantity = quantity;
-    row.published = number(expect(), quantity.c_str());
-    row.tolerance = number(each_, "tolerance_rel");
+    row.published = number_or_none(expect(), quantity.c_str());
+    row.tolerance = number_or_none(each_, "tolerance_rel");
     return row;
   }
 
@@ -142,7 +139,7 @@ class Case {
   std::vector<ValidationRow> capacity() const {
     ValidationRow result = row("max_sequence_length");
     const auto read = golden_run(input(), models_);
-    const double memory = number(input(), "gpu_memory_gb") * kGB;
+    const double memory = number_or_none(input(), "gpu_memory_gb") * kGB;
     if (const auto* why = std::get_if<std::string>(&read)) {
       result.why = *why;
     } else if (memory <= 0) {
@@ -171,14 +168,16 @@ class Case {
       }
     };
     const json& in = input();
-    add("one_copy_fp32_gib", number(in, "seq") * number(in, "vocab") * number(in, "bytes") / kGiB, "s V bytes");
+    add("one_copy_fp32_gib",
+        number_or_none(in, "seq") * number_or_none(in, "vocab") * number_or_none(in, "bytes") / kGiB, "s V bytes");
     if (in.contains("precision") && in["precision"].is_string()) {
       if (const auto bytes = sum_of_last_numbers(in["precision"])) {
         add("bytes_per_parameter", *bytes, "the sum of the states");
       }
     }
-    if (number(in, "nodes") > 0) {
-      const double bytes = 2 * number(in, "tokens") * number(in, "hidden") * number(in, "layers") / number(in, "nodes");
+    if (number_or_none(in, "nodes") > 0) {
+      const double bytes = 2 * number_or_none(in, "tokens") * number_or_none(in, "hidden") *
+                           number_or_none(in, "layers") / number_or_none(in, "nodes");
       add("bytes_per_node", bytes, "2 s h L over the nodes: each layer's input in 16 bits");
       add("gib", bytes / kGiB, "2 s h L over the nodes: each layer's input in 16 bits");
     }
@@ -196,12 +195,9 @@ class Case {
 }  // namespace
 
 std::vector<ValidationRow> validate_memory(const json& file) {
-  if (!file.is_object() || !file.contains("cases") || !file["cases"].is_array()) {
-    throw UsageError("[validation] validate: a file of memory has a list \"cases\"");
-  }
   const json models = file.contains("models") ? file["models"] : json::object();
   std::vector<ValidationRow> rows;
-  for (const json& each : file["cases"]) {
+  for (const json& each : cases_of(file)) {
     for (ValidationRow& row : Case(each, models).rows()) rows.push_back(std::move(row));
   }
   return rows;

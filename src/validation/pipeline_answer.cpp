@@ -4,18 +4,15 @@
 #include "octavo/plan/pipeline_schedule.h"
 #include "octavo/plan/pipeline_simulation.h"
 #include "validation/answers.h"
+#include "validation/golden_case.h"
 
 namespace octavo {
 namespace {
 
 using nlohmann::json;
 
-int count(const json& input, const char* key) {
-  constexpr int kMost = 4096;
-  const json& value = input.at(key);
-  if (!value.is_number_integer() || value < 1 || value > kMost)
-    throw UsageError("stages or micro-batches are no counts");
-  return value;
+int parts_of(const json& input, const char* key) {
+  return static_cast<int>(count(input, key, 4096));
 }
 
 StageTimes times_of(const json& input) {
@@ -32,8 +29,8 @@ PipelineShape shape_of(const json& input) {
   std::string name = input.at("schedule");
   if (name == "interleaved 1f1b") name = "interleaved";
   const char* stages = input.contains("pipeline_stages") ? "pipeline_stages" : "p";
-  return {pipeline_kind_from_name(name), count(input, stages), count(input, "m"),
-          input.contains("v") ? count(input, "v") : 1};
+  return {pipeline_kind_from_name(name), parts_of(input, stages), parts_of(input, "m"),
+          input.contains("v") ? parts_of(input, "v") : 1};
 }
 
 bool is_simulated(PipelineKind kind) {

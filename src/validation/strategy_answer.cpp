@@ -8,6 +8,7 @@
 #include "octavo/base/text.h"
 #include "octavo/plan/strategies.h"
 #include "validation/answers.h"
+#include "validation/golden_case.h"
 
 namespace octavo {
 namespace {
@@ -39,11 +40,8 @@ double positive(const json& input, const char* key) {
   return value;
 }
 
-int count(const json& input, const char* key) {
-  constexpr int kMost = 1 << 16;
-  const json& value = input.at(key);
-  if (!value.is_number_integer() || value < 1 || value > kMost) throw UsageError(cat("its ", key, " is no degree"));
-  return value;
+int degree_of(const json& input, const char* key) {
+  return static_cast<int>(count(input, key, 1 << 16));
 }
 
 /// Cases with g and F: keys are g times, features F times as wide as the hidden size, queries as wide.
@@ -68,9 +66,9 @@ StrategyRanks ranks_of(const json& input) {
   const std::string name = input.at("strategy");
   const auto found = kNames.find(name);
   if (found == kNames.end()) throw UsageError(cat("no formula is known for strategy ", in_quotes(name)));
-  const int ranks = count(input, "D");
+  const int ranks = degree_of(input, "D");
   if (found->second != Strategy::TensorSequence) return on_ranks(found->second, ranks);
-  const StrategyRanks both{found->second, count(input, "T"), count(input, "Sigma")};
+  const StrategyRanks both{found->second, degree_of(input, "T"), degree_of(input, "Sigma")};
   if (both.all() != ranks) throw UsageError("its T times Sigma is not its D");
   return both;
 }
@@ -108,7 +106,7 @@ json memory(const json& input, const ReferenceModel& model) {
 json flops(const json& input, const ReferenceModel& model) {
   const double tokens = positive(input, "tokens"), sequences = positive(input, "sequences");
   const StrategyFlops found =
-      strategy_flops(layer_of(input, model.hidden), count(input, "D"), tokens, tokens / sequences);
+      strategy_flops(layer_of(input, model.hidden), degree_of(input, "D"), tokens, tokens / sequences);
   return {{"forward_per_rank_per_layer", number(found.linear + found.attention)},
           {"linear_part", number(found.linear)},
           {"causal_attention_part", number(found.attention)},
@@ -127,7 +125,8 @@ json crossover(const json& input) {
 
 json crossover_of_both(const json& input) {
   if (input.at("pass_") != "forward") throw UsageError("its pass is not the forward one");
-  const std::optional<double> found = fold_crossover(layer_of(input, 1), count(input, "T"), count(input, "Sigma"));
+  const std::optional<double> found =
+      fold_crossover(layer_of(input, 1), degree_of(input, "T"), degree_of(input, "Sigma"));
   return {{"exists", found.has_value()}, {"tokens_over_h", number(found, 1)}};
 }
 
@@ -140,7 +139,7 @@ json overlap(const json& input) {
 }
 
 json zigzag(const json& input) {
-  const int ranks = count(input, "D");
+  const int ranks = degree_of(input, "D");
   const TokenCut folded{TokenOrder::Zigzag, ranks};
   if (folded.num_chunks() != count(input, "chunks")) throw UsageError("its chunks are not two per rank");
   // A contiguous cut into as many chunks: index p of D has those of indices 2p and 2p+1 of 2D.

@@ -14,6 +14,7 @@
 #include "octavo/plan/step_time.h"
 #include "octavo/spec/flops.h"
 #include "octavo/spec/parameters.h"
+#include "validation/golden_case.h"
 #include "validation/measured_run.h"
 #include "validation/ranking.h"
 
@@ -27,14 +28,6 @@ struct Limit {
   double mean;
 };
 constexpr Limit kLimits[] = {{"dgxc", 0.06}, {"simumax", 0.08}, {"llm-foundry", 0.15}};
-
-double number(const json& object, const char* key) {
-  return object.is_object() && object.contains(key) && object[key].is_number() ? object[key].get<double>() : 0;
-}
-
-std::string text(const json& object, const char* key) {
-  return object.contains(key) && object[key].is_string() ? object[key].get<std::string>() : "";
-}
 
 std::string first_source(const json& item) {
   if (!item.contains("source")) return "";
@@ -79,15 +72,11 @@ std::string configuration(const MeasuredRun& run) {
 class Validation {
  public:
   explicit Validation(const json& file)
-      : file_(file), models_(file.contains("models") ? file["models"] : json::object()) {
-    if (!file.is_object() || !file.contains("cases") || !file["cases"].is_array()) {
-      throw UsageError("[validation] a file of step times needs \"cases\", a list");
-    }
-  }
+      : cases_(cases_of(file)), file_(file), models_(file.contains("models") ? file["models"] : json::object()) {}
 
   TimeValidation run() {
-    for (const json& item : file_["cases"]) {
-      const std::string kind = text(item, "kind");
+    for (const json& item : cases_) {
+      const std::string kind = text_or_none(item, "kind");
       if (kind == "measurement") add_row(item);
     }
     add_baseline();
@@ -95,8 +84,8 @@ class Validation {
     add_rules();
     add_groups();
     add_noise();
-    for (const json& item : file_["cases"]) {
-      if (text(item, "kind") == "ranking") out_.rankings.push_back(rank(item, file_["cases"], models_));
+    for (const json& item : cases_) {
+      if (text_or_none(item, "kind") == "ranking") out_.rankings.push_back(rank(item, cases_, models_));
     }
     return std::move(out_);
   }
@@ -104,20 +93,20 @@ class Validation {
  private:
   void add_row(const json& item) {
     ValidationRow row;
-    row.id = text(item, "id");
-    row.group = text(item, "group");
+    row.id = text_or_none(item, "id");
+    row.group = text_or_none(item, "group");
     row.source = first_source(item);
-    row.tolerance = number(item, "tolerance_rel");
+    row.tolerance = number_or_none(item, "tolerance_rel");
     const json expect = item.contains("expect") ? item["expect"] : json::object();
     const json& input = item.contains("input") && item["input"].is_object() ? item["input"] : file_;
-    row.quantity = number(expect, "step_s") > 0 ? "step_s" : "tokens_per_s_per_gpu";
-    row.published = number(expect, row.quantity.c_str());
+    row.quantity = number_or_none(expect, "step_s") > 0 ? "step_s" : "tokens_per_s_per_gpu";
+    row.published = number_or_none(expect, row.quantity.c_str());
     if (row.published <= 0) {
       row.why = "no step time and no throughput is published";
     } else if (item.contains("complete_config") && item["complete_config"] == false) {
       row.why = "configuration incomplete, as the file says";
     } else {
-      price(row, input, text(item, "note"));
+      price(row, input, text_or_none(item, "note"));
     }
     out_.rows.push_back(std::move(row));
   }
@@ -249,6 +238,7 @@ class Validation {
     for (NoiseFloor& noise : out_.noise) noise.mean /= noise.rows;
   }
 
+  const json& cases_;
   const json& file_;
   const json models_;
   std::vector<Used> used_;
