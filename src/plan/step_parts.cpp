@@ -1,6 +1,7 @@
 #include "plan/step_parts.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -67,10 +68,7 @@ class StepCount {
     }
     step.again = recompute(step.forward, mixer, ffn);
     step.traffic = layer_traffic(work, layout_, share, hidden_, groups_, forms, full, speeds_, rules_);
-    step.tensor_exposed = rules_.tensor_exposed * step.traffic.tensor.seconds / rules_.collective_share;
-    step.sequence_exposed = rules_.sequence_exposed * step.traffic.sequence.seconds / rules_.collective_share;
-    step.expert_exposed = rules_.expert_exposed * step.traffic.expert.seconds / rules_.collective_share;
-    step.fold_exposed = fold_exposed(step);
+    hide(step);
     step.host = std::max(0.0, rules_.layer_launch * (full ? 4 : 3) - step.computing() - step.exposed());
     return step;
   }
@@ -82,8 +80,7 @@ class StepCount {
         share_.fold * matmul_seconds(share_.local_tokens, hidden_, width / share_.fold, speeds_, rules_);
     step.forward.memory = rules_.logit_passes / 3 * share_.local_tokens * width * 4 / speeds_.memory;
     step.traffic = vocabulary_traffic(vocabulary, layout_, share_, hidden_, groups_, speeds_, rules_);
-    step.tensor_exposed = rules_.tensor_exposed * step.traffic.tensor.seconds / rules_.collective_share;
-    step.fold_exposed = fold_exposed(step);
+    hide(step);
     return step;
   }
 
@@ -107,12 +104,33 @@ class StepCount {
     return share;
   }
 
-  /// Each part as the same traffic of another axis, of which there are runs.
-  double fold_exposed(const LayerStep& step) const {
-    const FoldTraffic& fold = step.traffic.fold;
-    return exposed_part(fold.weights.seconds / rules_.collective_share, step.computing(), rules_, rules_.data_exposed) +
-           (rules_.sequence_exposed * fold.keys.seconds + rules_.tensor_exposed * fold.activations.seconds) /
-               rules_.collective_share;
+  /// Of each axis a share shows, and all together hide no more than there is computing to hide them. Each part of fold
+  /// as the same traffic of another axis, of which there are runs.
+  void hide(LayerStep& step) const {
+    const LayerTraffic& traffic = step.traffic;
+    struct Part {
+      double seconds, share;
+      double* exposed;
+    };
+    const std::array parts = {
+        Part{traffic.tensor.seconds, rules_.tensor_exposed, &step.tensor_exposed},
+        Part{traffic.sequence.seconds, rules_.sequence_exposed, &step.sequence_exposed},
+        Part{traffic.expert.seconds, rules_.expert_exposed, &step.expert_exposed},
+        Part{traffic.fold.weights.seconds, rules_.data_exposed, &step.fold_exposed},
+        Part{traffic.fold.keys.seconds, rules_.sequence_exposed, &step.fold_exposed},
+        Part{traffic.fold.activations.seconds, rules_.tensor_exposed, &step.fold_exposed},
+    };
+    const double window = rules_.overlap * step.computing();
+    double wanted = 0;
+    for (const Part& part : parts) wanted += hidden_part(part.seconds / rules_.collective_share, window, part.share);
+    if (wanted == 0) wanted = window;
+    const double granted = std::min(1.0, window / wanted);
+    for (const Part& part : parts) {
+      const double seconds = part.seconds / rules_.collective_share;
+      const double hidden = granted * hidden_part(seconds, window, part.share);
+      *part.exposed += seconds - hidden;
+      step.hidden += hidden;
+    }
   }
 
   double recompute(const PassTime& all, const PassTime& mixer, const PassTime& ffn) const {
@@ -145,9 +163,8 @@ class StepCount {
 
 }  // namespace
 
-double exposed_part(double communication, double computing, const TimeRules& rules, double share) {
-  const double window = rules.overlap * computing;
-  return std::max(0.0, communication - window) + share * std::min(communication, window);
+double hidden_part(double communication, double window, double share) {
+  return (1 - share) * std::min(communication, std::max(0.0, window));
 }
 
 StepParts step_parts(const StepPlan& plan, const TrainingJob& job, const AxisGroups& groups, const TimeRules& rules,

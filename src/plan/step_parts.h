@@ -18,6 +18,7 @@ struct LayerStep {
   double host = 0;   // that the host keeps the device waiting
   LayerTraffic traffic;
   double tensor_exposed = 0, sequence_exposed = 0, fold_exposed = 0, expert_exposed = 0;
+  double hidden = 0;  // communication of all axes beside computing
 
   double backward() const { return 2 * forward.matmul + 2.5 * forward.core + 2 * forward.memory; }
   double computing() const { return forward.sum() + backward() + again; }
@@ -34,8 +35,8 @@ struct StepParts {
   LayerStep head;
 };
 
-/// What of `communication` shows beside `computing` that may hide it.
-double exposed_part(double communication, double computing, const TimeRules& rules, double share);
+/// What of `communication` hides within `window` of computing, where `share` of it shows in any case.
+double hidden_part(double communication, double window, double share);
 
 /// Throws UsageError for a micro-batch below 1.
 StepParts step_parts(const StepPlan& plan, const TrainingJob& job, const AxisGroups& groups, const TimeRules& rules,

@@ -156,35 +156,45 @@ StepTime TimeModel::step(const StepPlan& plan, const AxisGroups& groups, const S
   const LayerStep& head = parts.head;
 
   // Borders between stages
-  double border = 0;
+  double border = 0, border_latency = 0;  // of the traffic, hidden or not; of what is beside it
   Traffic border_traffic;
   if (stages > 1) {
     const double cut = plan.layout.tensor_form == TensorForm::Scatter ? tensor : 1;
     const double message = parts.share.local_tokens * sizes.hidden * sizes.speeds.element / cut;
     border_traffic.add(groups.pipeline, stages, Collective::Send, message, 2.0 * chunks);
-    border = rules.pipeline_exposed * border_traffic.seconds / rules.collective_share;
-    border += rules.border_latency * chunks * std::min(stages - 1, 2) / 2;
+    border = border_traffic.seconds / rules.collective_share;
+    border_latency = rules.border_latency * chunks * std::min(stages - 1, 2) / 2;
   }
 
   const StageLayers cut = sizes.kinds.cut(stages, chunks);
   std::vector<StageTimes> times;
   times.reserve(static_cast<std::size_t>(stages));
   int slowest = 0;
+  double slowest_border = 0, slowest_room = 0;  // of a micro-batch; room: computing that hides nothing yet
   for (int stage = 0; stage < stages; ++stage) {
-    double forward = 0, total = 0;
+    double forward = 0, total = 0, computing = 0, hidden = 0;
     for (std::size_t kind = 0; kind < layers.size(); ++kind) {
       const double n = cut.at(stage, kind);
       forward += n * (layers[kind].forward.sum() + layers[kind].exposed() / 3 + layers[kind].host / 3);
       total += n * layers[kind].total();
+      computing += n * layers[kind].computing();
+      hidden += n * layers[kind].hidden;
     }
     if (stage == stages - 1) {
       forward += head.forward.sum();
       total += head.total();
+      computing += head.computing();
+      hidden += head.hidden;
     }
-    total = (total + border) * parts.mean_fill;
-    forward = (forward + border / 2) * parts.mean_fill;
+    const double border_hidden = hidden_part(border, rules.overlap * computing - hidden, rules.pipeline_exposed);
+    const double border_exposed = border - border_hidden + border_latency;
+    total = (total + border_exposed) * parts.mean_fill;
+    forward = (forward + border_exposed / 2) * parts.mean_fill;
     times.push_back({forward, (total - forward) / 2, (total - forward) / 2});
-    if (times.back().sum() > times[slowest].sum()) slowest = stage;
+    if (stage > 0 && times.back().sum() <= times[slowest].sum()) continue;
+    slowest = stage;
+    slowest_border = border_exposed;
+    slowest_room = rules.overlap * computing - hidden - border_hidden;
   }
 
   StepTime step;
@@ -203,7 +213,7 @@ StepTime TimeModel::step(const StepPlan& plan, const AxisGroups& groups, const S
     }
   }
   auto& pipeline = step.axes[static_cast<int>(Axis::Pipeline)];
-  add(pipeline, border_traffic, border, rounds, rules.collective_share);
+  add(pipeline, border_traffic, slowest_border, rounds, rules.collective_share);
   const double busy = parts.micro_batches * times[slowest].sum();
   if (stages > 1) {
     const PipelineShape shape{kind_of(plan.layout.pipeline_form), stages, parts.micro_batches, chunks};
@@ -224,7 +234,6 @@ StepTime TimeModel::step(const StepPlan& plan, const AxisGroups& groups, const S
   dense /= tensor * fold;
   experts /= tensor * fold;
   Traffic gradients;
-  double data_exposed = 0;
   const auto exchange = [&](Collective kind, double bytes_per_element, double repeats) {
     gradients.add(groups.all_tokens, groups.num_all_tokens, kind, dense * bytes_per_element, repeats);
     gradients.add(groups.data, groups.num_data, kind, experts * bytes_per_element, repeats);
@@ -233,13 +242,12 @@ StepTime TimeModel::step(const StepPlan& plan, const AxisGroups& groups, const S
   if (plan.layout.zero == ZeroStage::Weights) {
     exchange(Collective::AllGather, element, 2.0 * parts.micro_batches);
     exchange(Collective::ReduceScatter, rules.gradient_bytes, parts.micro_batches);
-    const double seconds = gradients.seconds / rules.collective_share;
-    data_exposed = exposed_part(seconds, busy, rules, rules.data_exposed);
   } else {
     exchange(Collective::ReduceScatter, rules.gradient_bytes, 1);
     exchange(Collective::AllGather, plan.layout.zero == ZeroStage::None ? rules.gradient_bytes : element, 1);
-    data_exposed = rules.data_exposed * gradients.seconds / rules.collective_share;
   }
+  const double sent = gradients.seconds / rules.collective_share;
+  const double data_exposed = sent - hidden_part(sent, rounds * slowest_room, rules.data_exposed);
   add(step.axes[static_cast<int>(Axis::Data)], gradients, data_exposed, 1, rules.collective_share);
 
   const bool cuts_optimizer = plan.layout.zero != ZeroStage::None;

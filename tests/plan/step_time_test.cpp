@@ -118,6 +118,36 @@ TEST_CASE("a faster link, memory or accelerator never makes a step slower") {
   }
 }
 
+TEST_CASE("communication of all axes together hides no more than there is computing to hide it") {
+  TimeRules rules = find_time_rules("megatron-core", "H100").rules;
+  for (const bool shows_nothing : {false, true}) {
+    if (shows_nothing) {
+      set_time_constants(rules, "tensor_exposed=0,sequence_exposed=0,pipeline_exposed=0,data_exposed=0,overlap=1");
+    }
+    for (const double bits : {4e11, 4e10, 4e9}) {
+      Cluster cluster = read_cluster("H100x8x8");
+      cluster.accelerator.network.nic_bits.value = bits;
+      for (const char* layout : {"data=64:zero3", "data=64", "data=8:zero3 tensor=8:scatter", "tensor=8 data=8:zero3",
+                                 "sequence=64:gather data=1:zero3", "sequence=8:ring fold=8:weights", "fold=64:weights",
+                                 "fold=16:activations data=4:zero3", "pipeline=4 sequence=8:ulysses tensor=2",
+                                 "pipeline=8:zb data=8:zero1"}) {
+        CAPTURE(layout);
+        CAPTURE(bits);
+        const TrainingJob job{.sequence_length = 65536, .batch = 64, .compute = ElementType::BFloat16};
+        const StepTime step = TimeModel(model(), job, cluster, rules).step({parse_layout(layout), 1, {}});
+        Seconds hidden = 0;
+        for (const AxisTime& axis : step.axes) {
+          CHECK(axis.hidden >= 0);
+          CHECK(axis.exposed >= 0);
+          CHECK(axis.hidden + axis.exposed <= step.total);
+          hidden += axis.hidden;
+        }
+        CHECK(hidden + step.exposed() <= step.total);
+      }
+    }
+  }
+}
+
 TEST_CASE("a micro-batch below 1 and an accelerator without the precision are usage errors") {
   CHECK_THROWS_AS(step_of({parse_layout("data=8"), 0, {}}), UsageError);
   const TrainingJob job{.sequence_length = 16, .batch = 1, .compute = ElementType::Float64};

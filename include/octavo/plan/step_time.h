@@ -33,13 +33,11 @@
 // A recompute moves what ulysses and expert moved forward once more, for its tokens stand elsewhere; else nothing.
 // Embedding and head: tensor 2 all_reduce, or 4 of scatter's; fold: by weights D-1 hops (head: of weights twice) and of
 // gradients, by activations 2 all_gather or reduce_scatter each.
-// Of tensor, sequence, pipeline and expert the share *_exposed shows. Of ZeRO 3's gathers and reductions what exceeds
-// `overlap` of the computing shows, and data_exposed of the rest. Nobody published runs of fold, so its parts show as
-// the same traffic of other axes: weights and gradients as under ZeRO 3, keys and values as under sequence, activations
-// as under tensor.
-// FLOPs that are executed: those of the model, and of what is computed again.
-// Once a step: gradients (and weights, ZeRO 1) over data, sequence and expert ranks, data_exposed of it; the
-// optimizer's bytes over B.
+// Of each axis the share *_exposed shows, and all axes together hide no more than `overlap` of the computing that they
+// run beside: a layer's for those of a layer, the step's for data. Nobody published runs of fold, so its parts show as
+// the same traffic of other axes: weights and gradients as under data, keys and values as under sequence, activations
+// as under tensor. FLOPs that are executed: those of the model, and of what is computed again. Once a step: gradients
+// (and weights, ZeRO 1) over data, sequence and expert ranks; the optimizer's bytes over B.
 //
 // Layers go to stages as evenly as their number allows; where it does not divide, embedding and head count as layers.
 #pragma once

@@ -44,8 +44,8 @@ struct TimeRules {
   double sequence_exposed = 0.3;
   double pipeline_exposed = 0.3;
   double expert_exposed = 1;
-  double data_exposed = 0.1;    // of gradients and weights once a step; under ZeRO 3 of what there is time to hide
-  double overlap = 0.8;         // ZeRO 3 and fold's weights: share of the computing time that can hide anything
+  double data_exposed = 0.1;    // of gradients and weights
+  double overlap = 0.8;         // share of the computing time that can hide communication, of all axes together
   double collective_share = 1;  // of the bandwidth that plan/collective_time.h says, reached within a step
 
   // Bytes per element on the wire
