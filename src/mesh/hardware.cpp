@@ -34,8 +34,9 @@ const Accelerator& find_accelerator(std::string_view name) {
   if (const std::string close = nearest(wanted, known); !close.empty()) {
     hint = cat("did you mean ", find_accelerator(close).name, "? ");
   }
-  throw UsageError(cat("[mesh] accelerator ", in_quotes(name, 40), " is not in the catalogue; ", hint, "It knows ",
-                       join(names, ", "), ". Describe another one in a cluster's JSON file (mesh/cluster.h)"));
+  throw UsageError(cat(
+      "[mesh] accelerator ", in_quotes(name, 40), " is not in the catalogue; ", hint, "It knows ", join(names, ", "),
+      ". For another one start from the nearest in a cluster's JSON file and replace its constants (docs/plan.md)"));
 }
 
 }  // namespace octavo

@@ -131,6 +131,9 @@ void override_constants(Accelerator& accelerator, const nlohmann::json& values, 
     field.set(accelerator, HardwareConstant{*value, source, date});
   }
   object.finish();
+  // What was measured on the catalogue's device says nothing of one with another peak.
+  if (values.contains("bf16_flops") && !values.contains("measured_bf16_flops")) accelerator.measured_bf16_flops.reset();
+  if (values.contains("fp8_flops") && !values.contains("measured_fp8_flops")) accelerator.measured_fp8_flops.reset();
   const FabricTiming& timing = accelerator.timing;
   if (timing.switch_latency.has_value() != timing.switch_share.has_value()) {
     object.fail(timing.switch_share ? "switch_latency" : "switch_share",
@@ -147,6 +150,7 @@ Cluster parse_cluster_json(const std::string& json_text, const std::string& orig
   Cluster cluster;
   cluster.accelerator = find_accelerator(object.text("accelerator"));
   if (const auto name = object.find_text("name")) cluster.accelerator.full_name = *name;
+  if (const auto link = object.find_text("link")) cluster.accelerator.fabric.link = *link;
   cluster.gpus_per_node = json_count(object, "gpus_per_node", object.integer("gpus_per_node"));
   cluster.num_nodes = json_count(object, "nodes", object.find_integer("nodes").value_or(1));
   if (const auto topology = object.find_text("topology")) {

@@ -125,6 +125,24 @@ void sort_by_time(std::vector<PlanChange>& changes) {
                    [](const PlanChange& a, const PlanChange& b) { return a.plan.time.total < b.plan.time.total; });
 }
 
+/// No axis grows that the space leaves out, and what is to run still runs.
+bool is_within(const SearchSpace& space, const Layout& wanted, const Layout& changed) {
+  for (const Axis axis : kAllAxes) {
+    if (!space.allows(axis) && changed.mesh.size(axis) > wanted.mesh.size(axis)) return false;
+  }
+  const bool is_zero_new = changed.zero != wanted.zero, is_schedule_new = changed.pipeline_form != wanted.pipeline_form;
+  if ((is_zero_new && !space.allows(changed.zero)) || (is_schedule_new && !space.allows(changed.pipeline_form))) {
+    return false;
+  }
+  if (!space.runnable) return true;
+  try {
+    check_runnable(changed);
+  } catch (const UsageError&) {
+    return false;
+  }
+  return true;
+}
+
 PlanRequest with_accelerators(const PlanRequest& request, int times) {
   PlanRequest larger = request;
   larger.cluster.num_nodes *= times;
@@ -188,21 +206,24 @@ const std::vector<Lever>& levers() {
 
 }  // namespace
 
-std::vector<PlanChange> smallest_changes(const PlanRequest& request, const StepPlan& wanted) {
-  const auto fits = [&](const PricedPlan& plan) { return plan.memory.total() <= request.memory_limit; };
-  if (const auto priced = price_if_possible(request, wanted); priced && fits(*priced)) return {};
+std::vector<PlanChange> smallest_changes(const PlanRequest& request, const StepPlan& wanted, const SearchSpace& space) {
+  const auto fitting = [&](const Variant& variant, int accelerators) -> std::optional<PricedPlan> {
+    if (!is_within(space, wanted.layout, variant.plan.layout)) return std::nullopt;
+    auto priced = price_if_possible(with_accelerators(request, accelerators), variant.plan);
+    if (!priced || priced->memory.total() > request.memory_limit) return std::nullopt;
+    return priced;
+  };
+  if (fitting({"", wanted}, 1)) return {};
   std::vector<PlanChange> found;
   const std::vector<Variant> singles = Variants(wanted).all();
   for (const Variant& single : singles) {
-    const auto priced = price_if_possible(with_accelerators(request, single.accelerators), single.plan);
-    if (priced && fits(*priced)) found.push_back({single.what, *priced});
+    if (const auto priced = fitting(single, single.accelerators)) found.push_back({single.what, *priced});
   }
   if (found.empty()) {
     for (const Variant& single : singles) {
       for (const Variant& second : Variants(single.plan).all()) {
-        const int accelerators = single.accelerators * second.accelerators;
-        const auto priced = price_if_possible(with_accelerators(request, accelerators), second.plan);
-        if (!priced || !fits(*priced)) continue;
+        const auto priced = fitting(second, single.accelerators * second.accelerators);
+        if (!priced) continue;
         const bool is_known = std::any_of(found.begin(), found.end(), [&](const PlanChange& other) {
           return other.plan.plan.layout.to_string() == second.plan.layout.to_string() &&
                  other.plan.plan.micro_batch == second.plan.micro_batch &&
@@ -279,14 +300,11 @@ std::vector<SizeWinner> winners_by_nodes(const PlanRequest& request, const Searc
   return winners;
 }
 
-Confidence confidence(const PlanRequest& request, const SearchResult& result) {
-  Confidence found{request.rules.mean_error, request.rules.largest_error, {}, 0};
-  if (result.best.empty()) return found;
-  const PricedPlan& first = result.best.front();
+Confidence confidence(const PlanRequest& request, const Layout& layout) {
+  Confidence found{request.rules.mean_error, request.rules.largest_error, beyond_runs(request.rules, layout), 0};
   const auto beyond = [&found](bool is_so, const char* what) {
     if (is_so) found.beyond.emplace_back(what);
   };
-  found.beyond = beyond_runs(request.rules, first.plan.layout);
   const auto& layers = request.model.layers;
   beyond(std::any_of(layers.begin(), layers.end(),
                      [](const LayerSpec& layer) { return std::holds_alternative<DeltaNetSpec>(layer.mixer); }),
@@ -294,6 +312,13 @@ Confidence confidence(const PlanRequest& request, const SearchResult& result) {
   beyond(num_experts(request.model) > 0, "experts");
   beyond(request.job.compute != ElementType::BFloat16, "fp32");
   beyond(!request.cluster.changes().empty(), "the cluster file's constants");
+  return found;
+}
+
+Confidence confidence(const PlanRequest& request, const SearchResult& result) {
+  if (result.best.empty()) return {request.rules.mean_error, request.rules.largest_error, {}, 0};
+  const PricedPlan& first = result.best.front();
+  Confidence found = confidence(request, first.plan.layout);
   for (const PricedPlan& plan : result.best) {
     found.as_fast += &plan != &first && plan.time.total <= first.time.total * (1 + found.mean_error);
   }

@@ -136,8 +136,9 @@ std::optional<Broken> PlanSpace::broken(const StepPlan& plan) const {
 
 std::vector<ZeroStage> PlanSpace::zero(const Degrees& degrees) const {
   if (degrees.copies() == 1) return {ZeroStage::None};
-  if (space_.runnable) return {ZeroStage::Optimizer, ZeroStage::None};
-  return {ZeroStage::Optimizer, ZeroStage::Weights, ZeroStage::None};
+  std::vector<ZeroStage> stages = {ZeroStage::Optimizer, ZeroStage::Weights, ZeroStage::None};
+  std::erase_if(stages, [&](ZeroStage stage) { return !space_.allows(stage); });
+  return stages;
 }
 
 std::vector<PipelineOption> PlanSpace::pipeline(const Degrees& degrees) const {
@@ -148,6 +149,7 @@ std::vector<PipelineOption> PlanSpace::pipeline(const Degrees& degrees) const {
   for (int parts = 2; parts <= kMostParts; ++parts) {
     if (num_layers_ % (degrees.pipeline * parts) == 0) options.push_back({PipelineForm::Interleaved, parts});
   }
+  std::erase_if(options, [&](const PipelineOption& option) { return !space_.allows(option.form); });
   return options;
 }
 

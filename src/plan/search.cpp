@@ -137,7 +137,7 @@ class Searcher {
       }
       std::vector<bool>::reference too_large = too_large_[zero * stashes_.size() + i];
       // At a smaller micro-batch already; or zero1, which comes first in the list and holds less.
-      if (too_large || (plan.layout.zero == ZeroStage::None && zero > 0)) {
+      if (too_large || (plan.layout.zero == ZeroStage::None && zero_.front() == ZeroStage::Optimizer)) {
         best.rule_out(Rule::Memory, orders_.size(), [] { return std::string(); });
         continue;
       }
@@ -153,8 +153,9 @@ class Searcher {
         continue;
       }
       price(plan, memory, (micro * stashes_.size() + i) * orders_.size());
-      best.rule_out(Rule::Dominated, behind - orders_.size(),
-                    [&] { return cat("another stash than ", stashes_[i].to_string(), ", which fits"); });
+      best.rule_out(Rule::Dominated, behind - orders_.size(), [&] {
+        return cat("stash policies that compute more again than ", stashes_[i].to_string(), ", which fits");
+      });
       return i;
     }
     return stashes_.size();
@@ -170,8 +171,9 @@ class Searcher {
       // Other orders have other links, and compute the same.
       const std::size_t others = orders_.size() - order - 1;
       if (others > 0 && best.has_better(time.computing(), memory)) {
-        best.rule_out(Rule::Dominated, others,
-                      [] { return std::string("orders that compute longer than others take"); });
+        best.rule_out(Rule::Dominated, others, [] {
+          return std::string("orders of axes that compute longer than a plan of the same degrees takes");
+        });
         break;
       }
     }
@@ -210,11 +212,20 @@ constexpr std::array<RuleWords, kNumRules> kRules = {{
     {"units", "tensor does not divide a dimension"},
     {"heads", "ulysses does not divide heads"},
     {"schedule", "the schedule needs other micro-batches"},
-    {"dominated", "another that fits is never slower"},
+    {"dominated", "a like one that fits computes no more"},
     {"memory", "the peak exceeds the memory"},
 }};
 
 }  // namespace
+
+bool SearchSpace::allows(ZeroStage stage) const {
+  const bool runs = !runnable || stage != ZeroStage::Weights;
+  return runs && (zero.empty() || std::find(zero.begin(), zero.end(), stage) != zero.end());
+}
+
+bool SearchSpace::allows(PipelineForm schedule) const {
+  return schedules.empty() || std::find(schedules.begin(), schedules.end(), schedule) != schedules.end();
+}
 
 Bytes default_memory_limit(const Cluster& cluster) {
   return static_cast<Bytes>(kUsableMemory * cluster.accelerator.memory_bytes.value);

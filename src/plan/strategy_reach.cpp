@@ -12,8 +12,8 @@ namespace {
 /// One strategy. Its replicas are degrees of its axes that divide the cluster, with data=1.
 class Reach {
  public:
-  Reach(const PlanRequest& request, std::span<const Axis> axes)
-      : request_(request), world_(request.cluster.world_size()), axes_(axes.begin(), axes.end()) {
+  Reach(const PlanRequest& request, const SearchSpace& space, std::span<const Axis> axes)
+      : request_(request), space_(space), world_(request.cluster.world_size()), axes_(axes.begin(), axes.end()) {
     for (int degree = 1; degree <= world_; ++degree) {
       if (world_ % degree == 0) divisors_.push_back(degree);
     }
@@ -53,10 +53,18 @@ class Reach {
     }
   }
 
+  /// That the space allows: what holds least.
+  ZeroStage highest_zero() const {
+    for (const ZeroStage stage : {ZeroStage::Weights, ZeroStage::Optimizer}) {
+      if (space_.allows(stage)) return stage;
+    }
+    return ZeroStage::None;
+  }
+
   Layout layout_of(const Degrees& degrees) const {
     Layout layout;
     layout.mesh = mesh_of(degrees);
-    layout.zero = degrees.copies() > 1 ? ZeroStage::Weights : ZeroStage::None;
+    layout.zero = degrees.copies() > 1 ? highest_zero() : ZeroStage::None;
     if (degrees.tensor > 1) {
       if (!tensor_fit(request_.model, degrees.tensor).failing.empty()) layout.misfit = Misfit::Replicate;
       layout.tensor_form = TensorForm::Scatter;  // holds as few tokens as all-reduce or fewer
@@ -101,6 +109,7 @@ class Reach {
     std::int64_t best = 0;
     for (Degrees degrees : replicas_) {
       degrees.data = world_ / degrees.replica();
+      if (degrees.data > 1 && !space_.allows(Axis::Data)) continue;
       std::int64_t fits = best + 1;
       if (!holds(degrees, fits)) continue;
       std::int64_t fails = 2 * fits;
@@ -129,33 +138,50 @@ class Reach {
     }
   }
 
-  /// Replicas by any degrees, those of few ranks first, each with as many data ranks as stay below the fewest so far.
-  /// More data ranks never need more memory, so each search for their number halves.
+  /// Replicas by any degrees, those of few ranks first, each with the fewest data ranks that do and share out the
+  /// batch. More data ranks never need more memory.
   void find_fewest(StrategyReach& reach) const {
     std::vector<Degrees> replicas;
     extend_freely({}, axes_, replicas);
     std::stable_sort(replicas.begin(), replicas.end(),
                      [](const Degrees& a, const Degrees& b) { return a.replica() < b.replica(); });
-    const std::int64_t length = request_.job.sequence_length;
     int fewest = world_ + 1;
     for (Degrees degrees : replicas) {
-      const int replica = degrees.replica();
-      int fits_with = (fewest - 1) / replica;  // data ranks
-      degrees.data = fits_with;
-      if (fits_with < 1 || !fits(degrees, length, 1)) continue;
-      int fails_with = 0;
-      while (fits_with - fails_with > 1) {
-        degrees.data = fails_with + (fits_with - fails_with) / 2;
-        (fits(degrees, length, 1) ? fits_with : fails_with) = degrees.data;
+      if (request_.job.batch % degrees.expert != 0) continue;
+      const std::int64_t most = (fewest - 1) / degrees.replica();  // data ranks that would be fewer
+      std::vector<int> data;
+      for (std::int64_t ranks = 1; ranks <= (space_.allows(Axis::Data) ? most : std::min<std::int64_t>(most, 1));
+           ++ranks) {
+        if (request_.job.batch / degrees.expert % ranks == 0) data.push_back(static_cast<int>(ranks));
       }
-      degrees.data = fits_with;
-      fewest = replica * fits_with;
-      reach.fewest = fitting(degrees, length, 1);
+      const auto first = std::partition_point(data.begin(), data.end(), [&](int ranks) {
+        degrees.data = ranks;
+        return !fits(degrees, request_.job.sequence_length, 1);
+      });
+      if (first == data.end()) continue;
+      degrees.data = *first;
+      const auto priced = priced_if_fits(degrees);
+      if (!priced) continue;
+      fewest = priced->plan.layout.world_size();
+      reach.fewest = priced;
       reach.times = world_ / fewest;
     }
   }
 
+  /// The whole batch.
+  std::optional<PricedPlan> priced_if_fits(const Degrees& degrees) const {
+    const auto layout = fitting(degrees, request_.job.sequence_length, 1);
+    if (!layout) return std::nullopt;
+    try {
+      PricedPlan plan = price(request_, {*layout, 1, {StashPolicy::Kind::Recompute, {}}});
+      if (plan.memory.total() <= request_.memory_limit) return plan;
+    } catch (const UsageError&) {
+    }
+    return std::nullopt;
+  }
+
   const PlanRequest& request_;
+  const SearchSpace& space_;
   int world_;
   std::vector<Axis> axes_;
   std::vector<int> divisors_;
@@ -165,7 +191,7 @@ class Reach {
 
 }  // namespace
 
-std::vector<StrategyReach> strategy_reach(const PlanRequest& request) {
+std::vector<StrategyReach> strategy_reach(const PlanRequest& request, const SearchSpace& space) {
   std::vector<std::vector<Axis>> strategies = {{},
                                                {Axis::Tensor},
                                                {Axis::Sequence},
@@ -178,7 +204,9 @@ std::vector<StrategyReach> strategy_reach(const PlanRequest& request) {
   if (num_experts(request.model) > 0) strategies.push_back({Axis::Expert});
   std::vector<StrategyReach> found;
   for (const std::vector<Axis>& axes : strategies) {
-    StrategyReach reach = Reach(request, axes).run();
+    const auto runs = [&](Axis axis) { return !space.runnable || axis == Axis::Fold || axis == Axis::Tensor; };
+    if (!std::all_of(axes.begin(), axes.end(), [&](Axis axis) { return space.allows(axis) && runs(axis); })) continue;
+    StrategyReach reach = Reach(request, space, axes).run();
     if (!reach.name.empty()) found.push_back(std::move(reach));
   }
   return found;

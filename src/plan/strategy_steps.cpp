@@ -28,6 +28,15 @@ std::vector<ComparedLayout> compared_layouts(const ModelSpec& model, int ranks) 
   }
   add(on_ranks(Strategy::Fold, ranks), cat("fold=", ranks, ":weights"));
   add(on_ranks(Strategy::Fold, ranks), cat("fold=", ranks, ":activations"));
+  add(on_ranks(Strategy::SequenceGather, ranks), cat("data=1:zero3 sequence=", ranks, ":gather"));
+  add(on_ranks(Strategy::SequenceRing, ranks), cat("data=1:zero3 sequence=", ranks, ":ring"));
+  add(on_ranks(Strategy::SequenceUlysses, ranks), cat("data=1:zero3 sequence=", ranks, ":ulysses"));
+  for (int tensor = 2; tensor < ranks; ++tensor) {
+    if (ranks % tensor != 0) continue;
+    const int sequence = ranks / tensor;
+    add({Strategy::TensorSequence, tensor, sequence},
+        cat("data=1:zero3 sequence=", sequence, ":gather tensor=", tensor, ":scatter", misfit(tensor)));
+  }
   return found;
 }
 

@@ -6,7 +6,6 @@
 
 #include "octavo/base/error.h"
 #include "octavo/base/text.h"
-#include "octavo/mesh/hardware.h"
 
 namespace octavo {
 namespace {
@@ -14,6 +13,13 @@ namespace {
 double bf16_peak(const std::string& accelerator) {
   const Accelerator& found = find_accelerator(accelerator);
   return found.bf16_flops ? found.bf16_flops->value : 1;
+}
+
+/// Whether constants fitted on one hold on the other: links and sizes of memory are no part of them.
+bool computes_alike(const Accelerator& a, const Accelerator& b) {
+  const auto value = [](const std::optional<HardwareConstant>& constant) { return constant ? constant->value : 0; };
+  return value(a.bf16_flops) == value(b.bf16_flops) && value(a.fp32_flops) == value(b.fp32_flops) &&
+         a.memory_bandwidth.value == b.memory_bandwidth.value;
 }
 
 /// Software with runs of its own on the accelerator.
@@ -81,13 +87,18 @@ std::vector<std::string> known_software() {
 }
 
 FoundRules find_time_rules(std::string_view software, std::string_view accelerator) {
-  const std::string wanted = find_accelerator(accelerator).name;
+  return find_time_rules(software, find_accelerator(accelerator));
+}
+
+FoundRules find_time_rules(std::string_view software, const Accelerator& device) {
+  const bool is_known = computes_alike(device, find_accelerator(device.name));
+  const double peak = device.bf16_flops ? device.bf16_flops->value : 1;
   const TimeRules* nearest_rules = nullptr;
   double distance = 0;
   for (const TimeRules& rules : time_rules_table()) {
     if (rules.software != software) continue;
-    if (rules.accelerator == wanted) return {rules, ""};
-    const double apart = std::abs(std::log(bf16_peak(rules.accelerator) / bf16_peak(wanted)));
+    if (rules.accelerator == device.name && is_known) return {rules, ""};
+    const double apart = std::abs(std::log(bf16_peak(rules.accelerator) / peak));
     if (nearest_rules == nullptr || apart < distance) {
       nearest_rules = &rules;
       distance = apart;
@@ -99,12 +110,12 @@ FoundRules find_time_rules(std::string_view software, std::string_view accelerat
     throw UsageError(cat("[plan] no constants are known for software ", in_quotes(software),
                          close.empty() ? "" : cat("; did you mean ", close, "?"), "; there are ", join(names, ", ")));
   }
-  FoundRules found{*nearest_rules, cat("no run of ", software, " on ", wanted, " is known; the shares are those on ",
-                                       nearest_rules->accelerator)};
-  found.rules.accelerator = wanted;
+  FoundRules found{*nearest_rules, cat("no run of ", software, " on ", is_known ? device.name : device.full_name,
+                                       is_known ? "" : " as the file describes it",
+                                       " is known; the shares are those on ", nearest_rules->accelerator)};
+  found.rules.accelerator = device.name;
   found.rules.mean_error = found.rules.largest_error = 0;
   found.rules.axes.clear();
-  const Accelerator& device = find_accelerator(wanted);
   if (device.measured_bf16_flops && device.bf16_flops) {
     const double reached = device.measured_bf16_flops->value / device.bf16_flops->value;
     if (reached < found.rules.matmul_share) {
@@ -114,7 +125,8 @@ FoundRules find_time_rules(std::string_view software, std::string_view accelerat
     }
     found.rules.attention_share = std::min(found.rules.attention_share, reached);
   }
-  const std::vector<std::string> others = software_on(wanted);
+  if (!is_known) return found;
+  const std::vector<std::string> others = software_on(device.name);
   if (!others.empty()) found.note += cat("; there are runs of ", join(others, ", "), " on it");
   return found;
 }
@@ -148,8 +160,12 @@ void set_time_constants(TimeRules& rules, std::string_view text) {
       std::vector<std::string> names;
       for (const TimeConstant& other : constants) names.push_back(other.name);
       const std::string close = nearest(name, names);
-      throw UsageError(cat(where, ": there is none of that name; ",
-                           close.empty() ? "--constants lists them" : cat("the nearest is ", close)));
+      const auto fields = hardware_fields();
+      const bool is_hardware =
+          std::any_of(fields.begin(), fields.end(), [&](const HardwareField& field) { return field.name == name; });
+      throw UsageError(cat(where, is_hardware ? ": that is the cluster's; it belongs under \"constants\" of a JSON file"
+                                  : close.empty() ? ": there is none of that name; --constants lists them"
+                                                  : cat(": there is none of that name; the nearest is ", close)));
     }
     double value = 0;
     const char *begin = word.data() + equals + 1, *end = word.data() + word.size();

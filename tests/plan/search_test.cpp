@@ -114,6 +114,33 @@ TEST_CASE("every plan that is returned fits, is priced as by itself, and no othe
   }
 }
 
+TEST_CASE("ZeRO stages and schedules that a space leaves out are in no plan, and what is left is priced as before") {
+  const PlanRequest request = request_of("llama-3-70b", "H100x8x8", 1 << 22, 8192);
+  SearchSpace some;
+  some.zero = {ZeroStage::None, ZeroStage::Weights};
+  some.schedules = {PipelineForm::OneForwardOneBackward};
+  const SearchResult all = search(request), found = search(request, some);
+  REQUIRE(!found.best.empty());
+  CHECK(found.layouts < all.layouts);
+  CHECK(found.best.front().time.total >= all.best.front().time.total);
+  bool has_zero0 = false;
+  for (const PricedPlan& plan : found.best) {
+    CHECK(plan.plan.layout.zero != ZeroStage::Optimizer);
+    CHECK(plan.plan.layout.pipeline_form == PipelineForm::OneForwardOneBackward);
+  }
+  // zero0 is not taken for ruled out where zero1, which holds less, was never tried.
+  some.zero = {ZeroStage::None};
+  for (const PricedPlan& plan : search(request, some).best)
+    has_zero0 = has_zero0 || plan.plan.layout.zero == ZeroStage::None;
+  CHECK(has_zero0);
+  some.zero = {ZeroStage::None, ZeroStage::Weights};
+  some.axes = {true, true, false, false, false, true};
+  const SearchResult both = search(request, some);
+  some.zero = {ZeroStage::None};
+  const SearchResult zero0 = search(request, some);
+  if (!zero0.best.empty()) CHECK(both.best.front().time.total <= zero0.best.front().time.total);
+}
+
 TEST_CASE("the result is the same for any number of threads") {
   const PlanRequest request = request_of("qwen3.5-27b", "H100x8x4", 1 << 20, 8192);
   SearchSpace one, many;

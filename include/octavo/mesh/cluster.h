@@ -11,11 +11,13 @@
 //     "gpus_per_node": 8,
 //     "nodes": 16,                    optional, 1
 //     "topology": "switch",           optional: "switch" or "full mesh"
+//     "link": "NVLink4",              optional: what the links of a node are called
 //     "source": "measured in May",    optional: where the constants are from; the file's name if it is left out
 //     "date": "2026-05",              optional
 //     "constants": {"ring_share": 0.83, "nics": 4}      optional: names and units of hardware_fields()
 //   }
-// A constant lies within 10,000 times of the catalogue's, a share in (0, 1], a count is whole. One that is null is
+// A constant lies within 10,000 times of the catalogue's, a share in (0, 1], a count is whole. Another peak takes the
+// measured rate with it, unless the file has that too. One that is null is
 // taken away, where a device may lack it: {"switch_share": null, "switch_latency": null}.
 #pragma once
 

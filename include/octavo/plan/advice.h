@@ -20,23 +20,26 @@ struct PlanChange {
 
 /// Plans that fit and differ from `wanted` in one respect (stash policy, micro-batch, ZeRO stage, form of an axis, one
 /// degree doubled with half the data degree, twice the accelerators for data), fastest first; where there is none, in
-/// two. Empty if that is not enough either, or `wanted` fits.
-std::vector<PlanChange> smallest_changes(const PlanRequest& request, const StepPlan& wanted);
+/// two. Empty if that is not enough either, or `wanted` fits. No axis that the space leaves out comes in, and no change
+/// that leaves what check_runnable() takes where the space asks for that.
+std::vector<PlanChange> smallest_changes(const PlanRequest& request, const StepPlan& wanted,
+                                         const SearchSpace& space = {});
 
-/// How far a strategy reaches within the memory limit: everything recomputed, ZeRO 3 over the data ranks, the best of
-/// its forms and degrees. Micro-batch and sequence: on the whole cluster, by degrees that divide it. The fewest
-/// accelerators: by any degrees, whether they divide the cluster or not.
+/// How far a strategy reaches within the memory limit: everything recomputed, the highest ZeRO stage of the space over
+/// the data ranks, 1f1b, the best of its forms and degrees. Micro-batch and sequence: on the whole cluster, by degrees
+/// that divide it. The fewest accelerators: by any degrees, whether they divide the cluster or not, that share out the
+/// batch.
 struct StrategyReach {
   std::string name;                      // as strategy_name()
   std::int64_t largest_micro_batch = 0;  // sequences of the job's length at once; 0: not one
   std::int64_t longest_sequence = 0;     // tokens, one at once; to 1,024; 0: none
-  std::optional<Layout> fewest;          // the layout with the fewest accelerators that takes one sequence at once
+  std::optional<PricedPlan> fewest;      // with the fewest accelerators: the whole batch, one sequence at once
   int times = 0;                         // that the cluster has these
 };
 
-/// Of each strategy of one axis, and of pipeline, sequence and fold together with tensor or pipeline. About a tenth of
-/// a second each for 1,024 accelerators.
-std::vector<StrategyReach> strategy_reach(const PlanRequest& request);
+/// Of each strategy of one axis, and of pipeline, sequence and fold together with tensor or pipeline, as far as the
+/// space allows their axes. About a tenth of a second each for 1,024 accelerators.
+std::vector<StrategyReach> strategy_reach(const PlanRequest& request, const SearchSpace& space = {});
 
 /// What the best plan's step time does when something is slower or faster.
 struct Sensitivity {
@@ -78,5 +81,8 @@ struct Confidence {
   bool is_measured() const { return has_runs() && beyond.empty(); }
 };
 Confidence confidence(const PlanRequest& request, const SearchResult& result);
+
+/// The same of a layout by itself.
+Confidence confidence(const PlanRequest& request, const Layout& layout);
 
 }  // namespace octavo

@@ -63,12 +63,16 @@ Bytes default_memory_limit(const Cluster& cluster);
 /// Parts of the space; the default is all of it.
 struct SearchSpace {
   std::array<bool, 6> axes{true, true, true, true, true, true};  // by Axis: may its degree exceed 1
+  std::vector<ZeroStage> zero;                                   // these alone; empty: all
+  std::vector<PipelineForm> schedules;                           // likewise
   bool runnable = false;                                         // only what check_runnable() (layout/layout.h) takes
   std::optional<StashPolicy> stash;                              // this one alone
   std::optional<std::int64_t> micro_batch;                       // likewise
   std::size_t threads = 0;  // that search; 0: as many as the machine runs at once. Results do not depend on it
 
   bool allows(Axis axis) const { return axes[static_cast<int>(axis)]; }
+  bool allows(ZeroStage stage) const;
+  bool allows(PipelineForm schedule) const;
 };
 
 struct PricedPlan {

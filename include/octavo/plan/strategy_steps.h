@@ -6,6 +6,8 @@
 //   sequence          sequence=D:gather, :ring, :ulysses
 //   tensor sequence   tensor=T sequence=S:gather for every T x S = D, both above 1
 //   fold              fold=D:weights, fold=D:activations
+//   with ZeRO 3       those with a sequence axis once more, weights and all cut over its ranks as well: as they are run
+//                     in practice (tensor then with scatter)
 // A tensor degree that does not divide a dimension has :replicate, the way out that frameworks take.
 #pragma once
 

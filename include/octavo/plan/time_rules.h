@@ -10,6 +10,7 @@
 
 #include "octavo/base/units.h"
 #include "octavo/layout/layout.h"
+#include "octavo/mesh/hardware.h"
 
 namespace octavo {
 
@@ -78,6 +79,9 @@ struct FoundRules {
 /// peak, its shares kept, but matmuls no faster than the fastest that anybody measured; its errors go. Throws
 /// UsageError naming the nearest software if there is none of that name.
 FoundRules find_time_rules(std::string_view software, std::string_view accelerator);
+
+/// The same for a device that may differ from the catalogue's: with another peak or memory it counts as never measured.
+FoundRules find_time_rules(std::string_view software, const Accelerator& device);
 
 /// What a layout has that no run of the set had: "fold", "pipeline:zb". Empty: all of it was measured.
 std::vector<std::string> beyond_runs(const TimeRules& rules, const Layout& layout);

@@ -51,7 +51,7 @@ int run_compare(const CompareArguments& arguments) {
   check_counts(arguments, request.cluster);
   request.model = read_model_spec(arguments.model.path);
   request.job = {lengths.back(), arguments.batch, ElementType::BFloat16};
-  const FoundRules rules = find_time_rules("megatron-core", request.cluster.accelerator.name);
+  const FoundRules rules = find_time_rules("megatron-core", request.cluster.accelerator);
   request.rules = rules.rules;
   request.memory_limit = default_memory_limit(request.cluster);
   report.rules_note = rules.note;
@@ -68,6 +68,7 @@ int run_compare(const CompareArguments& arguments) {
     }
     row.front = time_memory_front(row.steps, request.memory_limit);
   }
+  report.confidence = confidence(request, parse_layout(cat("fold=", report.degree)));
   if (!arguments.plot.empty()) write_whole_file(arguments.plot, compare_plot(report), "--plot");
   if (arguments.json_output) {
     std::cout << compare_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
@@ -83,7 +84,8 @@ std::vector<StrategyRanks> CompareReport::strategies() const {
   std::vector<StrategyRanks> found;
   for (const ComparedLayout& each : layouts) {
     const bool is_other_form = each.ranks.strategy == Strategy::Fold && each.layout.fold_form == FoldForm::Activations;
-    if (!is_other_form) found.push_back(each.ranks);
+    const bool is_with_zero = each.ranks.strategy != Strategy::Data && each.layout.zero != ZeroStage::None;
+    if (!is_other_form && !is_with_zero) found.push_back(each.ranks);
   }
   return found;
 }

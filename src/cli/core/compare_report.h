@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "octavo/plan/advice.h"
 #include "octavo/plan/strategy_steps.h"
 
 namespace octavo::cli {
@@ -27,7 +28,9 @@ struct CompareReport {
   std::vector<ComparedLayout> layouts;
   std::vector<LengthSteps> lengths;  // ascending, at least one
 
-  /// Each strategy once: those of `layouts`, of fold the form that moves weights.
+  Confidence confidence;  // in the steps of fold, the strategy that no published run had
+
+  /// Each strategy once: those of `layouts`, of fold the form that moves weights, without ZeRO but for data.
   std::vector<StrategyRanks> strategies() const;
   /// The longest length at which anything fits.
   const LengthSteps* longest_that_fits() const;

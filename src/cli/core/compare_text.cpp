@@ -100,7 +100,9 @@ std::string crossover_text(const CompareReport& report) {
 
 std::string layer_text(const CompareReport& report) {
   if (!report.layer) {
-    return "\nOne layer in closed form: left out; the model has no layer of softmax attention and a gated MLP\n";
+    return "\nOne layer in closed form: left out; it covers softmax attention without an output gate, with a dense "
+           "gated MLP, and "
+           "the model has no such layer\n";
   }
   const StrategyLayer& layer = *report.layer;
   const std::int64_t length = report.lengths.back().sequence_length;
@@ -187,10 +189,19 @@ std::string steps_text(const CompareReport& report) {
              broken_text(report), fastest_text(report), front_text(report));
 }
 
+std::string trust_text(const CompareReport& report) {
+  const Confidence& confidence = report.confidence;
+  return cat("\nHow far to trust the times (docs/validation.md): ",
+             confidence.has_runs() ? cat("published steps are missed by ", percent(confidence.mean_error),
+                                         " in the mean; closer than that, two layouts are not told apart.\n")
+                                   : "nobody published steps of this software on this accelerator.\n",
+             "No published run had ", join(confidence.beyond, ", "), ": those times are extrapolations.\n");
+}
+
 }  // namespace
 
 std::string compare_text(const CompareReport& report) {
-  return head_text(report) + layer_text(report) + steps_text(report);
+  return head_text(report) + layer_text(report) + steps_text(report) + trust_text(report);
 }
 
 }  // namespace octavo::cli

@@ -17,7 +17,7 @@ namespace {
 struct PlanArguments {
   ModelOption model;
   std::string cluster, sequence, batch, memory_limit, software = "megatron-core", dtype = "bf16", layout, stash,
-                                                      lengths, nodes, axes, set, emit, validate;
+                                                      lengths, nodes, axes, zero, schedules, set, emit, validate;
   std::optional<std::int64_t> micro_batch;
   std::int64_t top = 10;
   bool runnable = false, constants = false, json_output = false;
@@ -62,19 +62,30 @@ StepPlan asked_plan(const PlanArguments& arguments, const PlanRequest& request) 
   return plan;
 }
 
-std::array<bool, kAllAxes.size()> axes_of(const std::string& text) {
-  std::array<bool, kAllAxes.size()> allowed{};
+/// Words of a list that stands for values of a kind.
+template <class Value>
+std::vector<Value> parse_words(const std::string& text, const std::string& option, const char* what,
+                               const std::vector<std::pair<std::string, Value>>& known) {
   std::vector<std::string> names;
-  for (const Axis axis : kAllAxes) names.emplace_back(axis_name(axis));
+  for (const auto& [name, value] : known) names.push_back(name);
+  std::vector<Value> values;
   for (const std::string& word : split(text, ',')) {
     const auto found = std::find(names.begin(), names.end(), word);
     if (found == names.end()) {
       const std::string close = nearest(word, names);
-      throw UsageError(cat("[cli] --axes: ", in_quotes(word, 30), " is no axis",
+      throw UsageError(cat("[cli] ", option, ": ", in_quotes(word, 30), " is no ", what,
                            close.empty() ? "" : cat("; the nearest is ", close), "; there are ", join(names, ", ")));
     }
-    allowed[static_cast<std::size_t>(kAllAxes[static_cast<std::size_t>(found - names.begin())])] = true;
+    values.push_back(known[static_cast<std::size_t>(found - names.begin())].second);
   }
+  return values;
+}
+
+std::array<bool, kAllAxes.size()> axes_of(const std::string& text) {
+  std::vector<std::pair<std::string, Axis>> known;
+  for (const Axis axis : kAllAxes) known.emplace_back(axis_name(axis), axis);
+  std::array<bool, kAllAxes.size()> allowed{};
+  for (const Axis axis : parse_words(text, "--axes", "axis", known)) allowed[static_cast<std::size_t>(axis)] = true;
   return allowed;
 }
 
@@ -83,6 +94,18 @@ SearchSpace space_of(const PlanArguments& arguments) {
   SearchSpace space;
   space.runnable = arguments.runnable || (!arguments.emit.empty() && arguments.layout.empty());
   if (!arguments.axes.empty()) space.axes = axes_of(arguments.axes);
+  if (!arguments.zero.empty()) {
+    space.zero = parse_words<ZeroStage>(
+        arguments.zero, "--zero", "ZeRO stage",
+        {{"zero0", ZeroStage::None}, {"zero1", ZeroStage::Optimizer}, {"zero3", ZeroStage::Weights}});
+  }
+  if (!arguments.schedules.empty()) {
+    space.schedules = parse_words<PipelineForm>(arguments.schedules, "--schedules", "schedule",
+                                                {{"1f1b", PipelineForm::OneForwardOneBackward},
+                                                 {"gpipe", PipelineForm::AllForward},
+                                                 {"zb", PipelineForm::ZeroBubble},
+                                                 {"interleaved", PipelineForm::Interleaved}});
+  }
   if (!arguments.layout.empty()) return space;
   space.micro_batch = arguments.micro_batch;
   if (!arguments.stash.empty()) space.stash = parse_stash_policy(arguments.stash);
@@ -133,7 +156,7 @@ void search_and_advise(const PlanArguments& arguments, PlanReport& report) {
   report.found = search(report.request, report.space);
   if (!report.found.best.empty())
     report.detail = PlanDetail{report.found.best.front(), report.request.memory_limit, {}};
-  report.reach = strategy_reach(report.request);
+  report.reach = strategy_reach(report.request, report.space);
   report.sensitivity = sensitivities(report.request, report.found);
   report.confidence = confidence(report.request, report.found);
   report.winners = winners_by_length(report.request, report.space, lengths);
@@ -147,8 +170,9 @@ int run_plan(const PlanArguments& arguments) {
   PlanRequest& request = report.request;
   request.model = read_model_spec(arguments.model.path);
   request.job = job_of(arguments);
+  if (arguments.runnable || !arguments.emit.empty()) check_trainable(request.model);
   request.cluster = read_cluster(arguments.cluster);
-  const FoundRules rules = find_time_rules(arguments.software, request.cluster.accelerator.name);
+  const FoundRules rules = find_time_rules(arguments.software, request.cluster.accelerator);
   request.rules = rules.rules;
   if (!arguments.set.empty()) set_time_constants(request.rules, arguments.set);
   report.rules_note = rules.note;
@@ -166,7 +190,8 @@ int run_plan(const PlanArguments& arguments) {
   report.space = space_of(arguments);
   if (report.is_asked) {
     const StepPlan plan = asked_plan(arguments, request);
-    report.detail = PlanDetail{price(request, plan), request.memory_limit, smallest_changes(request, plan)};
+    report.detail =
+        PlanDetail{price(request, plan), request.memory_limit, smallest_changes(request, plan, report.space)};
     report.found = search(request, report.space);
   } else {
     search_and_advise(arguments, report);
@@ -221,6 +246,8 @@ void add_plan_command(CLI::App& program, Runner& run) {
       ->excludes(layout);
   command->add_option("--nodes", a.nodes, "Also the winner on so many nodes: 1..16 (doubling), or 2,3,4")
       ->excludes(layout);
+  command->add_option("--zero", a.zero, "Search these ZeRO stages alone: of zero0, zero1, zero3");
+  command->add_option("--schedules", a.schedules, "Search these alone: of 1f1b, gpipe, zb, interleaved");
   command->add_option("--set", a.set, "Other time constants: tensor_exposed=0.2,step_latency=0.01 (--constants)");
   command->add_option("--software", a.software, cat("Whose time constants: ", join(known_software(), ", ")))
       ->capture_default_str();

@@ -31,6 +31,11 @@ void emit_plan(const PlanReport& report, const std::string& model_path, const st
   const PricedPlan& priced = report.detail->priced;
   const PlanRequest& request = report.request;
   try {
+    check_trainable(request.model);
+  } catch (const UsageError& error) {
+    throw UsageError(cat("[cli] --emit: octavo train does not train this model yet (", error.what(), ")"));
+  }
+  try {
     check_runnable(priced.plan.layout);
   } catch (const UsageError& error) {
     throw UsageError(cat("[cli] --emit: octavo train does not run this plan yet (", error.what(),
@@ -40,7 +45,7 @@ void emit_plan(const PlanReport& report, const std::string& model_path, const st
   std::string text =
       cat("# octavo plan: peak ", format_bytes(priced.memory.total()), " of ", format_bytes(request.memory_limit),
           " on a rank.\n# A step takes ", format_seconds(priced.time.total), " on ", cluster.to_string(),
-          " by the constants of ", request.rules.software, "; octavo's own engine was not measured there.\n");
+          " by the constants of ", request.rules.software, ". octavo train itself runs on CPUs today.\n");
   const int ranks = priced.plan.layout.world_size(), nodes = (ranks - 1) / cluster.gpus_per_node + 1;
   text += cat("# Start on every node, a process per rank:\n#   torchrun --no-python --nnodes ", nodes,
               " --nproc-per-node ", std::min(ranks, cluster.gpus_per_node),

@@ -94,12 +94,13 @@ json plan_json(const PlanReport& report) {
         {"layouts", report.found.ruled_out[rule].layouts}, {"example", report.found.ruled_out[rule].example}};
   }
   for (const StrategyReach& reach : report.reach) {
-    out["reach"].push_back({{"strategy", reach.name},
-                            {"largest_micro_batch_sequences", reach.largest_micro_batch},
-                            {"longest_sequence_tokens", reach.longest_sequence},
-                            {"fewest_accelerators", reach.fewest ? json(reach.fewest->world_size()) : json()},
-                            {"fewest_layout", reach.fewest ? json(reach.fewest->to_string()) : json()},
-                            {"times", reach.times}});
+    out["reach"].push_back(
+        {{"strategy", reach.name},
+         {"largest_micro_batch_sequences", reach.largest_micro_batch},
+         {"longest_sequence_tokens", reach.longest_sequence},
+         {"fewest_accelerators", reach.fewest ? json(reach.fewest->plan.layout.world_size()) : json()},
+         {"fewest", reach.fewest ? priced_json(*reach.fewest, limit) : json()},
+         {"times", reach.times}});
   }
   for (const Sensitivity& each : report.sensitivity) {
     const auto text = [](const std::optional<std::string>& layout) { return layout ? json(*layout) : json(); };

@@ -53,20 +53,33 @@ std::string space_text(const SearchSpace& space) {
   for (const Axis axis : kAllAxes) {
     if (space.allows(axis)) axes.emplace_back(axis_name(axis));
   }
+  std::vector<std::string> only;
+  for (const auto& [stage, name] :
+       {std::pair{ZeroStage::None, "zero0"}, {ZeroStage::Optimizer, "zero1"}, {ZeroStage::Weights, "zero3"}}) {
+    if (!space.zero.empty() && space.allows(stage)) only.emplace_back(name);
+  }
+  for (const auto& [form, name] : {std::pair{PipelineForm::OneForwardOneBackward, "1f1b"},
+                                   {PipelineForm::AllForward, "gpipe"},
+                                   {PipelineForm::ZeroBubble, "zb"},
+                                   {PipelineForm::Interleaved, "interleaved"}}) {
+    if (!space.schedules.empty() && space.allows(form)) only.emplace_back(name);
+  }
   return cat(axes.size() < kAllAxes.size() ? cat(" by ", join(axes, ", ")) : "",
+             only.empty() ? "" : cat(" with ", join(only, ", ")),
              space.runnable ? ", of those that octavo train runs today" : "");
 }
 
-/// A plan in a row: what the tables of plans have in common.
+/// A plan in a row: what the tables of plans have in common. Rates are those of all accelerators, idle ones too.
 const std::vector<std::string> kPlanColumns = {"step", "tokens/s", "each",   "MFU",         "HFU",
                                                "peak", "headroom", "layout", "micro-batch", "stash"};
-std::vector<std::string> plan_row(const std::string& first, const PricedPlan& plan, Bytes limit) {
+std::vector<std::string> plan_row(const std::string& first, const PricedPlan& plan, Bytes limit, int world) {
+  const double busy = static_cast<double>(plan.plan.layout.world_size()) / world;  // of the cluster's accelerators
   return {first,
           step_text(plan.time.total),
           with_commas(std::llround(plan.time.tokens_per_second)),
-          with_commas(std::llround(plan.time.tokens_per_second / plan.plan.layout.world_size())),
-          percent(plan.time.mfu),
-          percent(plan.time.hfu),
+          with_commas(std::llround(plan.time.tokens_per_second / world)),
+          percent(plan.time.mfu * busy),
+          percent(plan.time.hfu * busy),
           format_bytes(plan.memory.total()),
           format_bytes(plan.headroom(limit)),
           plan.plan.layout.to_string(),
@@ -83,7 +96,8 @@ Table plan_table(const std::string& first) {
 std::string best_text(const PlanReport& report) {
   Table table = plan_table("#");
   for (std::size_t i = 0; i < std::min(report.top, report.found.best.size()); ++i) {
-    table.add(plan_row(cat(i + 1), report.found.best[i], report.request.memory_limit));
+    table.add(
+        plan_row(cat(i + 1), report.found.best[i], report.request.memory_limit, report.request.cluster.world_size()));
   }
   return cat("\nThe best", space_text(report.space), ", one per set of degrees (", with_commas(report.found.layouts),
              " layouts, ", with_commas(report.found.priced), " priced in full, in ",
@@ -96,13 +110,14 @@ std::string beside_text(const PlanReport& report) {
   const SearchResult& found = report.found;
   if (found.best.empty()) return cat("\nNo layout", space_text(report.space), " fits.\n");
   const Bytes limit = report.request.memory_limit;
+  const int world = report.request.cluster.world_size();
   Table table = plan_table("");
-  table.add(plan_row("asked", asked, limit));
+  table.add(plan_row("asked", asked, limit, world));
   const std::string name = strategy_name(asked.plan.layout);
   for (const StrategyBest& strategy : found.strategies) {
-    if (strategy.name == name) table.add(plan_row("same axes", strategy.plan, limit));
+    if (strategy.name == name) table.add(plan_row("same axes", strategy.plan, limit, world));
   }
-  table.add(plan_row("any", found.best.front(), limit));
+  table.add(plan_row("any", found.best.front(), limit, world));
   const double less = 1 - found.best.front().time.total / asked.time.total;
   return cat("\nBeside the best", space_text(report.space), " of ", with_commas(found.layouts), " layouts",
              less > 0 ? cat(", which takes ", percent(less), " less time") : "", "\n", table.to_string());
@@ -141,7 +156,7 @@ std::string detail_text(const PlanReport& report) {
   std::string text = cat("\n", report.is_asked ? "" : "The first in full: ", "\"", plan.plan.layout.to_string(),
                          "\", micro-batch ", plan.plan.micro_batch, ", stash ", plan.plan.stash.to_string(), "\n");
   const int ranks = plan.plan.layout.world_size(), world = report.request.cluster.world_size();
-  if (ranks < world) text += cat("idle    ", world - ranks, " of ", world, " accelerators\n");
+  if (ranks < world) text += cat("idle    ", world - ranks, " of ", world, " accelerators, not in MFU and HFU here\n");
   text += cat("memory  ", plan.memory.to_string(), plan.memory.stage > 0 ? cat(" (stage ", plan.memory.stage, ")") : "",
               "; ",
               detail.fits() ? cat(format_bytes(plan.headroom(detail.limit)), " to spare")
@@ -193,21 +208,26 @@ std::string why_not_text(const SearchResult& found) {
 std::string strategies_text(const PlanReport& report) {
   Table table = plan_table("strategy");
   for (const StrategyBest& strategy : report.found.strategies) {
-    table.add(plan_row(strategy.name, strategy.plan, report.request.memory_limit));
+    table.add(plan_row(strategy.name, strategy.plan, report.request.memory_limit, report.request.cluster.world_size()));
   }
   return "\nThe fastest of each strategy, data apart\n" + table.to_string();
 }
 
 std::string reach_text(const PlanReport& report) {
-  Table table({"strategy", "largest micro-batch", "longest sequence", "fewest accelerators", "by", "times"});
+  Table table({"strategy", "largest micro-batch", "longest sequence", "fewest accelerators", "by", "step", "times"});
   for (const StrategyReach& reach : report.reach) {
     table.add({reach.name, reach.largest_micro_batch > 0 ? with_commas(reach.largest_micro_batch) : "none",
                reach.longest_sequence > 0 ? with_commas(reach.longest_sequence) + " tokens" : "none",
-               reach.fewest ? cat(reach.fewest->world_size()) : "none fits",
-               reach.fewest ? reach.fewest->to_string() : "-", reach.fewest ? cat(reach.times) : "-"});
+               reach.fewest ? cat(reach.fewest->plan.layout.world_size()) : "none fits",
+               reach.fewest ? reach.fewest->plan.layout.to_string() : "-",
+               reach.fewest ? step_text(reach.fewest->time.total) : "-", reach.fewest ? cat(reach.times) : "-"});
   }
-  return "\nHow far each strategy reaches: all recomputed, ZeRO 3 over its data ranks. Fewest: by any degree, whether\n"
-         "it divides the cluster or not; times: copies of these that the cluster has room for, as data\n" +
+  return "\nHow far each strategy reaches: all recomputed, the highest ZeRO stage over its data ranks; sequences to "
+         "1,024 tokens, one "
+         "at\n"
+         "once. Fewest: by any degree that shares out the batch, whether it divides the cluster or not, and the step "
+         "that\n"
+         "these take for the whole batch; times: that the cluster has as many\n" +
          table.to_string();
 }
 
@@ -266,7 +286,7 @@ std::string sizes_text(const PlanReport& report) {
   for (const SizeWinner& winner : report.sizes) {
     const std::string nodes = cat(winner.num_nodes), accelerators = cat(winner.num_nodes * per_node);
     std::vector<std::string> row(kPlanColumns.size() + 2, "-");
-    if (winner.plan) row = plan_row(nodes, *winner.plan, report.request.memory_limit);
+    if (winner.plan) row = plan_row(nodes, *winner.plan, report.request.memory_limit, winner.num_nodes * per_node);
     if (winner.plan) row.insert(row.begin() + 1, accelerators);
     row[0] = nodes;
     row[1] = accelerators;
