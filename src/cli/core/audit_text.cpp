@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "cli/core/audit_report.h"
 #include "cli/core/table.h"
@@ -60,16 +61,36 @@ std::string_view cut_name(CutBy cut_by) {
   return "";
 }
 
+/// What a rank computes of a dimension.
+std::string share_text(const DimensionRow& row, const AuditReport& report) {
+  const AuditDimension& dimension = row.dimension;
+  const Misfit misfit = report.options.layout.misfit;
+  if (dimension.cut_by == CutBy::Nothing) return "-";
+  const auto find = [&](const char* name) -> const DimensionRow* {
+    for (const DimensionRow& other : report.dimensions) {
+      if (other.dimension.name == name) return &other;
+    }
+    return nullptr;
+  };
+  const auto padded = [](const DimensionRow& cut) { return (cut.dimension.size + cut.degree - 1) / cut.degree; };
+  if (const DimensionRow* keys = find("kv_heads");
+      dimension.name == "query_heads" && misfit == Misfit::Pad && keys != nullptr && !keys->slice) {
+    return cat(padded(*keys) * (dimension.size / keys->dimension.size), ", those of its KV heads");
+  }
+  if (row.slice) return with_commas(*row.slice);
+  if (dimension.cut_by != CutBy::Tensor || misfit == Misfit::Refuse) return "DOES NOT DIVIDE";
+  return misfit == Misfit::Pad
+             ? cat("DOES NOT DIVIDE: ", padded(row), ", padded")
+             : cat("DOES NOT DIVIDE: ", dimension.size / std::gcd(dimension.size, row.degree), ", copied");
+}
+
 void add_dimensions(std::string& text, const AuditReport& report) {
   Table table({"dimension", "size", "factors", "degrees that divide it", "cut by", "each rank"});
   for (const DimensionRow& row : report.dimensions) {
     const bool is_cut = row.dimension.cut_by != CutBy::Nothing;
     table.add({cat(row.dimension.name, " (", row.dimension.what, ")"), with_commas(row.dimension.size),
                row.factors.to_string(), list_text(row.fitting),
-               is_cut ? cat(cut_name(row.dimension.cut_by), "=", row.degree) : "-",
-               !is_cut     ? "-"
-               : row.slice ? with_commas(*row.slice)
-                           : "DOES NOT DIVIDE"});
+               is_cut ? cat(cut_name(row.dimension.cut_by), "=", row.degree) : "-", share_text(row, report)});
   }
   text += table.to_string();
 }
@@ -137,7 +158,7 @@ void add_pipeline(std::string& text, const AuditReport& report, bool is_hybrid) 
   if (is_hybrid) text += "; layers are (DeltaNet+attention)";
   text += "\n";
   Table table({"stages", "layers, cut evenly", "body", "with head", "super-blocks", "best cut", "1f1b idle",
-               "interleaved idle", "zb-h1 idle"});
+               cat("interleaved-", std::max(2, report.options.layout.virtual_stages), " idle"), "zb-h1 idle"});
   for (const PipelineRow& row : report.pipeline) {
     const auto ratio = [](const StageBalance& found) { return fixed(found.max_over_mean, 3); };
     const auto idle = [&](PipelineKind kind) -> std::string {

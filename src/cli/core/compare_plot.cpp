@@ -10,7 +10,7 @@
 namespace octavo::cli {
 namespace {
 
-constexpr int kWidth = 1180, kHeight = 620;
+constexpr int kWidth = 1180;
 constexpr double kGigabyte = 1e9;
 
 struct Box {
@@ -183,25 +183,29 @@ void front_panel(Svg& svg, const CompareReport& report) {
   for (const Point& point : front) svg.ring(point, "#333");
 }
 
+constexpr int kLegendColumns = 3;
+constexpr double kLegendTop = 530, kLegendLine = 20;
+
 /// "tensor=8:scatter"; below the panels, in columns.
 void legend(Svg& svg, const CompareReport& report) {
-  constexpr int kColumns = 4;
-  constexpr double kColumn = 275, kLine = 20, kLeft = 80, kTop = 530, kSample = 28;
+  constexpr double kColumn = 365, kLeft = 60, kSample = 28;
   for (std::size_t i = 0; i < report.layouts.size(); ++i) {
-    const double x = kLeft + kColumn * static_cast<double>(i % kColumns);
-    const double y = kTop + kLine * static_cast<double>(i / kColumns);
+    const double x = kLeft + kColumn * static_cast<double>(i % kLegendColumns);
+    const double y = kLegendTop + kLegendLine * static_cast<double>(i / kLegendColumns);
     const bool is_drawn = std::any_of(report.lengths.begin(), report.lengths.end(),
                                       [&](const LengthSteps& row) { return row.steps[i].priced.has_value(); });
     svg.line({x, y - 4}, {x + kSample, y - 4}, stroke_of(i));
     svg.mark({x + kSample / 2, y - 4}, stroke_of(i).colour);
-    svg.text({x + kSample + 8, y}, cat(report.layouts[i].layout.to_string(), is_drawn ? "" : " (refused)"));
+    svg.text({x + kSample + 8, y}, cat(report.layouts[i].layout.to_string(), is_drawn ? "" : " (refused)"),
+             Anchor::Start, 11);
   }
 }
 
 }  // namespace
 
 std::string compare_plot(const CompareReport& report) {
-  Svg svg(kWidth, kHeight);
+  const std::size_t lines = (report.layouts.size() + kLegendColumns - 1) / kLegendColumns;
+  Svg svg(kWidth, static_cast<int>(kLegendTop + kLegendLine * static_cast<double>(lines)) + 10);
   svg.text({kWidth / 2.0, 24},
            cat(report.request.model.model_type, ", ", report.degree, " ranks of ", report.request.cluster.to_string(),
                ", ", report.request.job.batch, report.request.job.batch == 1 ? " sequence" : " sequences", " a step"),

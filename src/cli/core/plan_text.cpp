@@ -13,7 +13,7 @@ std::string signed_percent(double share) {
   return cat(share > 0 ? "+" : "", percent(share));
 }
 
-/// Steps are compared: minutes would hide what they differ by.
+/// Steps and their parts are compared and added: minutes would hide what they differ by.
 std::string step_text(Seconds seconds) {
   return seconds < 60 ? format_seconds(seconds) : cat(fixed(seconds, 1), " s");
 }
@@ -41,6 +41,10 @@ std::string head_text(const PlanReport& report) {
     for (const TimeConstant& constant : time_constants()) {
       if (constant.name == name) text += cat("  ", name, " = ", request.rules.*constant.member, " (--set)\n");
     }
+  }
+  if (request.job.sequence_length > request.model.max_positions) {
+    text += cat("note: the model's config has ", with_commas(request.model.max_positions),
+                " positions; it was not made for longer sequences\n");
   }
   const std::vector<std::string> changes = request.cluster.changes();
   if (!changes.empty()) text += cat("the cluster file changes ", join(changes, ", "), "\n");
@@ -142,8 +146,7 @@ std::string axes_text(const PlanRequest& request, const PricedPlan& plan) {
     const GroupLinks links = request.cluster.links(mesh, axes);
     table.add({std::string(axis_name(axis)), cat(links.num_ranks), links_text(links),
                time.bytes > 0 ? std::string(algorithm_name(time.algorithm)) : "-",
-               format_bytes(static_cast<Bytes>(time.bytes)), format_seconds(time.hidden),
-               format_seconds(time.exposed)});
+               format_bytes(static_cast<Bytes>(time.bytes)), step_text(time.hidden), step_text(time.exposed)});
     any = true;
   }
   return any ? table.to_string() : "One rank: nothing is sent.\n";
@@ -162,12 +165,11 @@ std::string detail_text(const PlanReport& report) {
               detail.fits() ? cat(format_bytes(plan.headroom(detail.limit)), " to spare")
                             : cat(format_bytes(-plan.headroom(detail.limit)), " too much"),
               "\n");
-  text += cat("time    ", step_text(time.total), ": matmuls ", format_seconds(time.matmul), ", attention ",
-              format_seconds(time.attention), ", memory-bound ", format_seconds(time.memory_bound), ", recompute ",
-              format_seconds(time.recompute), ", head ", format_seconds(time.head), ", optimizer ",
-              format_seconds(time.optimizer), ",\n        waiting for the host ", format_seconds(time.host),
-              ", bubble ", format_seconds(time.bubble), ", exposed ", format_seconds(time.exposed()), ", once a step ",
-              format_seconds(time.fixed), "\n");
+  text += cat("time    ", step_text(time.total), ": matmuls ", step_text(time.matmul), ", attention ",
+              step_text(time.attention), ", memory-bound ", step_text(time.memory_bound), ", recompute ",
+              step_text(time.recompute), ", head ", step_text(time.head), ", optimizer ", step_text(time.optimizer),
+              ",\n        waiting for the host ", step_text(time.host), ", bubble ", step_text(time.bubble),
+              ", exposed ", step_text(time.exposed()), ", once a step ", step_text(time.fixed), "\n");
   text += cat("work    ", format_flops(time.model), " of the model, ", format_flops(time.executed), " executed; ",
               rate_text(time.tokens_per_second), ", MFU ", percent(time.mfu), ", HFU ", percent(time.hfu), "\n");
   constexpr double kBillion = 1e9, kHour = 3600;
