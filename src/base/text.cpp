@@ -110,25 +110,39 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
   return best == nullptr ? "" : *best;
 }
 
+namespace {
+
+/// The character of `text` at `at`, as it may be printed; `at` moves behind it.
+std::string printable_character(std::string_view text, std::size_t& at) {
+  const std::size_t length = utf8_length(text.substr(at));
+  const std::string_view character = text.substr(at, std::max<std::size_t>(1, length));
+  at += character.size();
+  if (length > 0 && !is_control(character)) return std::string(character);
+  std::string escaped;
+  for (const char byte : character) {
+    constexpr std::string_view kHex = "0123456789abcdef";
+    const auto value = static_cast<unsigned char>(byte);
+    escaped += {'\\', 'x', kHex[value >> 4], kHex[value & 15]};
+  }
+  return escaped;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) result += printable_character(text, at);
+  return result;
+}
+
 std::string in_quotes(std::string_view text, std::size_t max_bytes) {
   std::string result = "\"";
-  for (std::size_t i = 0; i < text.size();) {
-    if (i >= max_bytes) {
+  for (std::size_t at = 0; at < text.size();) {
+    if (at >= max_bytes) {
       result += "...";
       break;
     }
-    const std::size_t length = utf8_length(text.substr(i));
-    const std::string_view character = text.substr(i, std::max<std::size_t>(1, length));
-    if (length == 0 || is_control(character)) {
-      for (const char byte : character) {
-        constexpr std::string_view kHex = "0123456789abcdef";
-        const auto value = static_cast<unsigned char>(byte);
-        result += {'\\', 'x', kHex[value >> 4], kHex[value & 15]};
-      }
-    } else {
-      result += character;
-    }
-    i += character.size();
+    result += printable_character(text, at);
   }
   return result + "\"";
 }

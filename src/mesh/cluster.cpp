@@ -59,7 +59,8 @@ std::vector<std::string> Cluster::changes() const {
   };
   for (const HardwareField& field : hardware_fields()) {
     const std::string before = value(field.get(known)), after = value(field.get(accelerator));
-    if (before != after) changes.push_back(cat(field.name, " ", before, " -> ", after, " ", field.unit));
+    if (before == after) continue;
+    changes.push_back(cat(field.name, " ", before, " -> ", after, after == "none" ? "" : " " + field.unit));
   }
   if (known.fabric.topology != accelerator.fabric.topology) {
     changes.push_back(accelerator.fabric.topology == FabricTopology::FullMesh ? "topology switch -> full mesh"

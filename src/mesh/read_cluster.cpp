@@ -2,6 +2,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -149,8 +150,8 @@ Cluster parse_cluster_json(const std::string& json_text, const std::string& orig
   JsonObject object(json, where);
   Cluster cluster;
   cluster.accelerator = find_accelerator(object.text("accelerator"));
-  if (const auto name = object.find_text("name")) cluster.accelerator.full_name = *name;
-  if (const auto link = object.find_text("link")) cluster.accelerator.fabric.link = *link;
+  if (const auto name = object.find_text("name")) cluster.accelerator.full_name = printable(*name);
+  if (const auto link = object.find_text("link")) cluster.accelerator.fabric.link = printable(*link);
   cluster.gpus_per_node = json_count(object, "gpus_per_node", object.integer("gpus_per_node"));
   cluster.num_nodes = json_count(object, "nodes", object.find_integer("nodes").value_or(1));
   if (const auto topology = object.find_text("topology")) {
@@ -159,8 +160,8 @@ Cluster parse_cluster_json(const std::string& json_text, const std::string& orig
     }
     cluster.accelerator.fabric.topology = *topology == "switch" ? FabricTopology::Switch : FabricTopology::FullMesh;
   }
-  const std::string source = object.find_text("source").value_or(origin);
-  const std::string date = object.find_text("date").value_or("");
+  const std::string source = printable(object.find_text("source").value_or(origin));
+  const std::string date = printable(object.find_text("date").value_or("-"));
   if (const nlohmann::json* constants = object.find("constants")) {
     override_constants(cluster.accelerator, *constants, where + " constants", source, date);
   }
@@ -174,6 +175,10 @@ Cluster parse_cluster_json(const std::string& json_text, const std::string& orig
 
 Cluster read_cluster(const std::string& text) {
   if (text.ends_with(".json")) return parse_cluster_json(read_text_file(text, "[mesh] " + text, 1'000'000), text);
+  std::error_code error;
+  if (std::filesystem::is_regular_file(text, error)) {
+    throw UsageError(cat("[mesh] cluster ", in_quotes(text, 60), " is a file; its name must end in .json"));
+  }
   return parse_cluster_text(text);
 }
 

@@ -75,22 +75,25 @@ std::vector<Degrees> PlanSpace::degrees() const {
     const bool means = axis != Axis::Expert || num_experts_ > 0;
     return runs && means && space_.allows(axis) ? all : std::vector<int>{1};
   };
+  // Each axis takes what those before it left; data takes the rest.
+  constexpr std::array kOrder = {Axis::Pipeline, Axis::Expert, Axis::Sequence, Axis::Fold, Axis::Tensor};
+  std::array<std::vector<int>, kOrder.size()> degrees;
+  for (std::size_t i = 0; i < kOrder.size(); ++i) degrees[i] = allowed(kOrder[i]);
   std::vector<Degrees> found;
   Degrees next;
-  for (const int pipeline : allowed(Axis::Pipeline)) {
-    for (const int expert : allowed(Axis::Expert)) {
-      for (const int sequence : allowed(Axis::Sequence)) {
-        for (const int fold : allowed(Axis::Fold)) {
-          for (const int tensor : allowed(Axis::Tensor)) {
-            const std::int64_t product = std::int64_t{1} * pipeline * expert * sequence * fold * tensor;
-            if (product > world || world % product != 0) continue;
-            next = {pipeline, static_cast<int>(world / product), expert, sequence, fold, tensor};
-            if (next.data == 1 || space_.allows(Axis::Data)) found.push_back(next);
-          }
-        }
-      }
+  const auto extend = [&](const auto& self, std::size_t place, int left) -> void {
+    if (place == kOrder.size()) {
+      next.data = left;
+      if (left == 1 || space_.allows(Axis::Data)) found.push_back(next);
+      return;
     }
-  }
+    for (const int degree : degrees[place]) {
+      if (left % degree != 0) continue;
+      next.of(kOrder[place]) = degree;
+      self(self, place + 1, left / degree);
+    }
+  };
+  extend(extend, 0, world);
   return found;
 }
 

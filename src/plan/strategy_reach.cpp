@@ -145,14 +145,16 @@ class Reach {
     extend_freely({}, axes_, replicas);
     std::stable_sort(replicas.begin(), replicas.end(),
                      [](const Degrees& a, const Degrees& b) { return a.replica() < b.replica(); });
+    std::vector<int> shares;  // of the batch, whole
+    for (int ranks = 1; ranks <= (space_.allows(Axis::Data) ? world_ : 1); ++ranks) {
+      if (request_.job.batch % ranks == 0) shares.push_back(ranks);
+    }
     int fewest = world_ + 1;
     for (Degrees degrees : replicas) {
-      if (request_.job.batch % degrees.expert != 0) continue;
-      const std::int64_t most = (fewest - 1) / degrees.replica();  // data ranks that would be fewer
+      const int most = (fewest - 1) / degrees.replica();  // data ranks that would be fewer
       std::vector<int> data;
-      for (std::int64_t ranks = 1; ranks <= (space_.allows(Axis::Data) ? most : std::min<std::int64_t>(most, 1));
-           ++ranks) {
-        if (request_.job.batch / degrees.expert % ranks == 0) data.push_back(static_cast<int>(ranks));
+      for (const int ranks : shares) {
+        if (ranks <= most && request_.job.batch / ranks % degrees.expert == 0) data.push_back(ranks);
       }
       const auto first = std::partition_point(data.begin(), data.end(), [&](int ranks) {
         degrees.data = ranks;

@@ -167,6 +167,9 @@ void set_time_constants(TimeRules& rules, std::string_view text) {
                                   : close.empty() ? ": there is none of that name; --constants lists them"
                                                   : cat(": there is none of that name; the nearest is ", close)));
     }
+    if (std::find(rules.given.begin(), rules.given.end(), name) != rules.given.end()) {
+      throw UsageError(cat(where, ": ", name, " is given twice; name it once"));
+    }
     double value = 0;
     const char *begin = word.data() + equals + 1, *end = word.data() + word.size();
     const auto [read, error] = std::from_chars(begin, end, value);

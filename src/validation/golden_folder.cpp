@@ -47,14 +47,24 @@ void check_time(FileReport& report) {
   }
 }
 
+/// "[spec] a text" without what is in brackets in front.
+std::string without_tag(const std::string& text) {
+  const std::size_t end = text.find("] ");
+  return text.starts_with("[") && end != std::string::npos ? text.substr(end + 2) : text;
+}
+
 FileReport validate_file(const std::filesystem::path& path) {
-  const json file = parse_json(read_text_file(path.string(), "[validation]"), path.string());
+  const json file = parse_json(read_text_file(path.string(), "[validation]"), "[validation] " + path.string());
   FileReport report;
   report.name = path.filename().string();
   const auto text = [&file](const char* key) {
     return file.is_object() && file.contains(key) && file[key].is_string() ? file[key].get<std::string>() : "";
   };
   report.title = text("title");
+  if (file.is_object() && file.contains("n_cases") && file.contains("cases") && file["cases"].is_array() &&
+      file["n_cases"] != file["cases"].size()) {
+    report.note = cat("It says n_cases ", file["n_cases"].dump(), " and holds ", file["cases"].size());
+  }
   const std::string dataset = text("dataset");
   try {
     if (dataset == "measured_step_times") {
@@ -72,6 +82,8 @@ FileReport validate_file(const std::filesystem::path& path) {
     }
     if (dataset != "memory_measured") report.identities = check_identities(file);  // there rows answer them too
     for (const std::string& wrong : report.identities.wrong) report.failures.push_back(wrong);
+  } catch (const UsageError& error) {
+    throw UsageError(cat("[validation] ", path.string(), ": ", without_tag(error.what())));
   } catch (const json::exception&) {
     throw UsageError(cat("[validation] ", path.string(),
                          ": a value has another type than its key says; those of tests/data/golden show the format"));
@@ -90,7 +102,9 @@ std::vector<FileReport> validate_folder(const std::string& folder) {
   }
   if (error)
     throw UsageError(cat("[validation] --validate ", folder, ": ", error.message(), "; name a folder of golden files"));
-  if (paths.empty()) throw UsageError(cat("[validation] --validate ", folder, ": holds no *.json"));
+  if (paths.empty()) {
+    throw UsageError(cat("[validation] --validate ", folder, ": holds no *.json; name a folder of golden files"));
+  }
   std::sort(paths.begin(), paths.end());
   std::vector<FileReport> reports;
   for (const fs::path& path : paths) reports.push_back(validate_file(path));

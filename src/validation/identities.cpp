@@ -92,6 +92,10 @@ IdentityReport check_identities(const json& file) {
       report.left_out.emplace_back("a case without id, input and expect");
       continue;
     }
+    if (item["expect"].empty()) {
+      report.left_out.push_back(cat(item["id"].get<std::string>(), ": it expects nothing"));
+      continue;
+    }
     if (item.value("kind", json("")) == "measurement" || item.value("kind", json("")) == "ranking" ||
         item.value("kind", json("")) == "capacity") {
       continue;
@@ -102,9 +106,13 @@ IdentityReport check_identities(const json& file) {
       report.left_out.push_back(cat(item["id"].get<std::string>(), ": ", why));
       continue;
     }
-    const json& tolerance = item.contains("tolerance_rel") ? item["tolerance_rel"] : json();
+    const double tolerance = number_or_none(item, "tolerance_rel");
+    if (!(tolerance >= 0 && tolerance <= 1)) {
+      report.left_out.push_back(cat(item["id"].get<std::string>(), ": tolerance_rel ", tolerance, " is no share"));
+      continue;
+    }
     ++report.cases;
-    comparison.compare(found, item["expect"], tolerance.is_number() ? tolerance.get<double>() : 0, item["id"]);
+    comparison.compare(found, item["expect"], tolerance, item["id"]);
   }
   return report;
 }

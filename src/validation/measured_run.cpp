@@ -53,11 +53,17 @@ class RunReader {
   }
   std::int64_t count(const char* key) const {
     const std::optional<std::int64_t> value = integer(key);
+    constexpr std::int64_t kMost = std::int64_t{1} << 32;
     if (!value || *value < 1) throw LeftOut{cat("configuration incomplete: ", key, " is unknown")};
+    if (*value > kMost) throw LeftOut{cat(key, " ", *value, " is beyond ", with_commas(kMost))};
     return *value;
   }
+  /// Absent: 1.
   int degree(const char* key) const {
-    return static_cast<int>(std::clamp<std::int64_t>(integer(key).value_or(1), 1, 1 << 20));
+    constexpr std::int64_t kMost = 1 << 20;
+    const std::int64_t value = integer(key).value_or(1);
+    if (value < 1 || value > kMost) throw LeftOut{cat(key, " ", value, " is no degree")};
+    return static_cast<int>(value);
   }
 
   void check_kind() const {

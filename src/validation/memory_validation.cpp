@@ -67,7 +67,7 @@ class Case {
   Case(const json& each, const json& models) : each_(each), models_(models) {
     if (!each.is_object() || !each.contains("id") || !each["id"].is_string() || !each.contains("input") ||
         !each["input"].is_object() || !each.contains("expect") || !each["expect"].is_object()) {
-      throw UsageError("[validation] validate: a case of memory needs id, input and expect");
+      throw UsageError("[validation] a case of memory needs id, input and expect");
     }
   }
 
@@ -198,7 +198,13 @@ std::vector<ValidationRow> validate_memory(const json& file) {
   const json models = file.contains("models") ? file["models"] : json::object();
   std::vector<ValidationRow> rows;
   for (const json& each : cases_of(file)) {
-    for (ValidationRow& row : Case(each, models).rows()) rows.push_back(std::move(row));
+    for (ValidationRow& row : Case(each, models).rows()) {
+      if (row.is_used() && !(row.published > 0)) {
+        row.predicted.reset();
+        row.why = "what is published is no positive number";
+      }
+      rows.push_back(std::move(row));
+    }
   }
   return rows;
 }

@@ -114,6 +114,16 @@ TEST_CASE("every plan that is returned fits, is priced as by itself, and no othe
   }
 }
 
+TEST_CASE("degrees of the largest clusters multiply to their accelerators") {
+  for (const char* cluster : {"H100x8x8192", "B200x8x8192", "H100x1x65536", "H100x8x12500"}) {
+    const PlanRequest request = request_of("qwen3-30b-a3b", cluster, 1 << 20, 8192);
+    const SearchSpace space;
+    for (const Degrees& degrees : PlanSpace(request, space).degrees()) {
+      REQUIRE(std::int64_t{1} * degrees.replica() * degrees.data == request.cluster.world_size());
+    }
+  }
+}
+
 TEST_CASE("ZeRO stages and schedules that a space leaves out are in no plan, and what is left is priced as before") {
   const PlanRequest request = request_of("llama-3-70b", "H100x8x8", 1 << 22, 8192);
   SearchSpace some;

@@ -28,6 +28,7 @@ struct FileReport {
   std::optional<TimeValidation> time;
   IdentityReport identities;
   std::string why;                    // nothing of it is compared: the reason
+  std::string note;                   // what is odd about it
   std::vector<std::string> failures;  // one line each
 };
 

@@ -16,7 +16,8 @@ namespace {
 struct AuditArguments {
   ModelOption model;
   std::string layout, degrees = "1..64", dtype = "bf16";
-  std::int64_t sequence_length = 4096, micro_batches = 32;
+  std::string sequence_length = "4096";
+  std::int64_t micro_batches = 32;
   std::optional<std::int64_t> rank, world;
   bool strict = false, json_output = false;
 };
@@ -67,11 +68,12 @@ void check_world(std::int64_t world, const Layout& layout) {
 
 int run_audit(const AuditArguments& arguments) {
   constexpr std::int64_t kMostTokens = std::int64_t{1} << 26, kMostMicroBatches = 1 << 20;
-  check_count("--seq-len", arguments.sequence_length, kMostTokens);
+  const std::int64_t sequence_length = parse_tokens(arguments.sequence_length, "--seq-len");
+  check_count("--seq-len", sequence_length, kMostTokens);
   check_count("--micro-batches", arguments.micro_batches, kMostMicroBatches);
   AuditOptions options{.layout = parse_layout(arguments.layout),
                        .degrees = parse_degrees(arguments.degrees),
-                       .sequence_length = arguments.sequence_length,
+                       .sequence_length = sequence_length,
                        .compute = parse_element_type(arguments.dtype),
                        .micro_batches = static_cast<int>(arguments.micro_batches),
                        .rank = {}};
@@ -109,7 +111,8 @@ void add_audit_command(CLI::App& program, Runner& run) {
   add_model_option(*command, arguments->model);
   command->add_option("--layout", arguments->layout, "Axes and degrees, as \"pipeline=4 tensor=8\"; none: one rank");
   command->add_option("--degrees", arguments->degrees, "Degrees to try, as 1..64 or 1,2,4")->capture_default_str();
-  command->add_option("--seq-len", arguments->sequence_length, "Tokens of a sequence")->capture_default_str();
+  command->add_option("--seq-len,--sequence", arguments->sequence_length, "Tokens of a sequence: 4096 or 128K")
+      ->capture_default_str();
   command->add_option("--micro-batches", arguments->micro_batches, "Per step, for the pipeline's idle time")
       ->capture_default_str();
   command->add_option("--dtype", arguments->dtype, "fp32, bf16 or fp64")->capture_default_str();
@@ -118,6 +121,7 @@ void add_audit_command(CLI::App& program, Runner& run) {
   command->add_flag("--strict", arguments->strict, "Exit 1 for any copy, padding or unequal stages");
   add_json_option(*command, arguments->json_output);
   add_config_option(*command);
+  refuse_empty_values(*command);
   command->footer("Example: octavo audit config.json --layout \"pipeline=4 tensor=8:replicate\" --rank 9");
   command->callback([arguments, &run] { run = [arguments] { return run_audit(*arguments); }; });
 }

@@ -122,6 +122,7 @@ void add_compare_command(CLI::App& program, Runner& run) {
   command->add_option("--plot", a.plot, "Write memory by length, and step time by headroom, as an SVG file");
   add_json_option(*command, a.json_output);
   add_config_option(*command);
+  refuse_empty_values(*command);
   command->footer(
       "Examples:\n"
       "  octavo compare config.json --sequence 4096..262144\n"

@@ -1,6 +1,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <sstream>
 
@@ -54,17 +55,26 @@ std::vector<std::string> with_config_file(const CLI::App& program, std::vector<s
   const CLI::App* command = commands.front();
   const std::vector<std::string> known = option_names(*command);
 
+  std::error_code error;
+  if (!std::filesystem::exists(file, error) || std::filesystem::is_directory(file, error)) {
+    throw UsageError(cat("[cli] --config ", file,
+                         std::filesystem::exists(file, error) ? " is a folder" : " does not exist",
+                         "; name a TOML file with options of this command"));
+  }
   toml::table table;
   try {
     table = toml::parse_file(file);
-  } catch (const toml::parse_error& error) {
-    throw UsageError(cat("[cli] ", file, ":", error.source().begin.line, ": ", error.description()));
+  } catch (const toml::parse_error& problem) {
+    throw UsageError(cat("[cli] ", file, ":", problem.source().begin.line, ": ", problem.description()));
   }
   const bool has_positional_model =
       arguments.size() > 1 && arguments[1].rfind("-", 0) != 0;  // as in `octavo train DIR --config run.toml`
   for (const auto& [key, node] : table) {
     const std::string name(key.str());
-    if (std::find(known.begin(), known.end(), name) == known.end() || name == "config" || name == "help") {
+    if (name == "config" || name == "help") {
+      throw UsageError(cat("[cli] ", file, ": ", name, " cannot stand in a file; leave it out"));
+    }
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
       const std::string close = nearest(name, known);
       throw UsageError(
           cat("[cli] ", file, ": ", name, " is no option of ", arguments.front(),

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -27,7 +29,10 @@ void add_config_option(CLI::App& command) {
 void refuse_empty_values(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     if (option->get_expected_min() < 1) continue;  // flags
-    option->check([](const std::string& value) { return value.empty() ? "an empty value; leave the option out" : ""; });
+    option->check([](const std::string& value) {
+      const bool is_blank = value.find_first_not_of(" \t\n\r") == std::string::npos;
+      return is_blank ? "an empty value; leave the option out" : "";
+    });
   }
 }
 
@@ -65,7 +70,7 @@ std::int64_t parse_tokens(const std::string& text, const std::string& option) {
 
 namespace {
 
-/// Numbers and ranges that double, each number as `parse` reads it.
+/// Numbers and ranges that double, each number as `parse` reads it, once.
 template <class Number, class Parse>
 std::vector<Number> parse_list(const std::string& text, const std::string& option, const Parse& parse) {
   std::vector<Number> numbers;
@@ -74,7 +79,9 @@ std::vector<Number> parse_list(const std::string& text, const std::string& optio
     const Number first = parse(word.substr(0, dots));
     const Number last = dots == std::string::npos ? first : parse(word.substr(dots + 2));
     if (last < first) throw UsageError(cat("[cli] ", option, " ", in_quotes(word), ": ", last, " is below ", first));
-    for (Number number = first; number <= last; number *= 2) numbers.push_back(number);
+    for (Number number = first; number <= last; number *= 2) {
+      if (std::find(numbers.begin(), numbers.end(), number) == numbers.end()) numbers.push_back(number);
+    }
   }
   return numbers;
 }
@@ -103,13 +110,16 @@ void write_whole_file(const std::string& file, const std::string& text, const st
     throw UsageError(cat("[cli] ", option, " ", file, ": is no regular file; name another"));
   }
   const std::string part = file + ".part";
+  errno = 0;
   std::ofstream out(part);
   out << text;
   out.close();
+  const int reason = errno;
   if (out) std::filesystem::rename(part, file, error);
   if (!out || error) {
+    const std::string why = error ? error.message() : std::strerror(reason);
     std::filesystem::remove(part, error);
-    throw UsageError(cat("[cli] ", option, " ", file, ": cannot be written; name a file in a folder that exists"));
+    throw UsageError(cat("[cli] ", option, " ", file, ": cannot be written (", why, "); name a file that can be"));
   }
 }
 

@@ -143,9 +143,11 @@ std::vector<std::int64_t> lengths_of(const PlanArguments& arguments, const Train
   return lengths;
 }
 
-/// No more accelerators than a cluster may have.
+/// A search of more takes hours.
+constexpr int kMostAccelerators = 1 << 17;
+
+/// No more accelerators than can be searched.
 std::vector<int> nodes_of(const PlanArguments& arguments, const Cluster& cluster) {
-  constexpr int kMostAccelerators = 1'000'000;
   if (arguments.nodes.empty()) return {};
   return parse_counts(arguments.nodes, "--nodes", kMostAccelerators / cluster.gpus_per_node);
 }
@@ -172,6 +174,11 @@ int run_plan(const PlanArguments& arguments) {
   request.job = job_of(arguments);
   if (arguments.runnable || !arguments.emit.empty()) check_trainable(request.model);
   request.cluster = read_cluster(arguments.cluster);
+  if (request.cluster.world_size() > kMostAccelerators) {
+    throw UsageError(cat("[cli] --cluster ", request.cluster.to_string(), " has ",
+                         with_commas(request.cluster.world_size()), " accelerators; a plan goes to ",
+                         with_commas(kMostAccelerators)));
+  }
   const FoundRules rules = find_time_rules(arguments.software, request.cluster.accelerator);
   request.rules = rules.rules;
   if (!arguments.set.empty()) set_time_constants(request.rules, arguments.set);
@@ -202,13 +209,23 @@ int run_plan(const PlanArguments& arguments) {
     std::cout << plan_text(report);
   }
   if (!report.detail)
-    throw CheckFailed("[cli] no layout fits; see which rules they broke, or ask --layout what would help");
+    throw CheckFailed(cat("[cli] no layout", report.space.runnable ? " that octavo train runs today" : "",
+                          " fits; see which rules they broke, or ask --layout what would help"));
   if (!arguments.emit.empty()) emit_plan(report, arguments.model.path, arguments.emit);
   if (report.is_asked && !report.detail->fits()) {
     throw CheckFailed(cat("[cli] the layout needs ", format_bytes(report.detail->priced.memory.total()),
                           " on a rank, allowed are ", format_bytes(request.memory_limit)));
   }
   return 0;
+}
+
+/// What would be ignored beside `option` is refused.
+void refuse_others(CLI::App& command, CLI::Option& option, const std::vector<std::string>& allowed) {
+  for (CLI::Option* other : command.get_options()) {
+    const bool is_allowed =
+        std::any_of(allowed.begin(), allowed.end(), [&](const std::string& name) { return other->check_name(name); });
+    if (other != &option && !is_allowed) option.excludes(other);
+  }
 }
 
 /// Beside a checkout, else in it.
@@ -254,15 +271,20 @@ void add_plan_command(CLI::App& program, Runner& run) {
   command->add_option("--dtype", a.dtype, "bf16 or fp32")->capture_default_str();
   command->add_option("--emit", a.emit,
                       "Write the plan as a file for octavo train --config; the search then is that of --runnable");
-  command->add_flag("--constants", a.constants, "Print every constant: value, unit, direction, source, date");
-  command
-      ->add_option("--validate", a.validate,
-                   "Instead: published figures of a folder beside predicted ones; default: a checkout's own")
-      ->expected(0, 1)
-      ->default_str(default_golden_folder())
-      ->excludes(layout);
+  auto* constants =
+      command->add_flag("--constants", a.constants, "Print every constant: value, unit, direction, source, date");
+  auto* validate =
+      command
+          ->add_option("--validate", a.validate,
+                       "Instead: published figures of a folder beside predicted ones; default: a checkout's own")
+          ->expected(0, 1)
+          ->default_str(default_golden_folder());
   add_json_option(*command, a.json_output);
   add_config_option(*command);
+  refuse_others(*command, *validate, {"--json", "--config", "--help"});
+  refuse_others(*command, *constants,
+                {"--json", "--config", "--help", "--model", "--cluster", "--sequence", "--global-batch", "--software",
+                 "--set", "--dtype", "--memory-limit"});
   refuse_empty_values(*command);
   command->footer(
       "Examples:\n"

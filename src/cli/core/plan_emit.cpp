@@ -46,9 +46,11 @@ void emit_plan(const PlanReport& report, const std::string& model_path, const st
       cat("# octavo plan: peak ", format_bytes(priced.memory.total()), " of ", format_bytes(request.memory_limit),
           " on a rank.\n# A step takes ", format_seconds(priced.time.total), " on ", cluster.to_string(),
           " by the constants of ", request.rules.software, ". octavo train itself runs on CPUs today.\n");
-  const int ranks = priced.plan.layout.world_size(), nodes = (ranks - 1) / cluster.gpus_per_node + 1;
-  text += cat("# Start on every node, a process per rank:\n#   torchrun --no-python --nnodes ", nodes,
-              " --nproc-per-node ", std::min(ranks, cluster.gpus_per_node),
+  const int ranks = priced.plan.layout.world_size(), per_node = std::min(ranks, cluster.gpus_per_node);
+  const int nodes = (ranks - 1) / per_node + 1, last = ranks - (nodes - 1) * per_node;
+  text += cat("# Start on every node, a process per rank",
+              last < per_node ? cat(" (--nproc-per-node ", last, " on the last)") : "",
+              ":\n#   torchrun --no-python --nnodes ", nodes, " --nproc-per-node ", per_node,
               " --rdzv-backend c10d --rdzv-endpoint FIRST_NODE:29400 octavo train --config THIS --data TOKENS\n");
   text +=
       cat("# The model's path is that of this machine; on others, give --model.\n"

@@ -57,12 +57,24 @@ json priced_json(const PricedPlan& plan, Bytes limit) {
 
 json request_json(const PlanReport& report) {
   const PlanRequest& request = report.request;
-  return {{"parameters", num_parameters(request.model)},  {"model_type", request.model.model_type},
-          {"cluster", request.cluster.to_string()},       {"accelerator", request.cluster.accelerator.name},
-          {"accelerators", request.cluster.world_size()}, {"sequence_tokens", request.job.sequence_length},
-          {"batch_sequences", request.job.batch},         {"memory_limit_bytes", request.memory_limit},
-          {"software", request.rules.software},           {"constants_note", report.rules_note},
-          {"constants_given", request.rules.given},       {"cluster_changes", request.cluster.changes()}};
+  json axes = json::array();
+  for (const Axis axis : kAllAxes) {
+    if (report.space.allows(axis)) axes.push_back(axis_name(axis));
+  }
+  return {{"parameters", num_parameters(request.model)},
+          {"model_type", request.model.model_type},
+          {"cluster", request.cluster.to_string()},
+          {"accelerator", request.cluster.accelerator.name},
+          {"accelerators", request.cluster.world_size()},
+          {"sequence_tokens", request.job.sequence_length},
+          {"batch_sequences", request.job.batch},
+          {"memory_limit_bytes", request.memory_limit},
+          {"software", request.rules.software},
+          {"constants_note", report.rules_note},
+          {"axes", axes},
+          {"runnable", report.space.runnable},
+          {"constants_given", request.rules.given},
+          {"cluster_changes", request.cluster.changes()}};
 }
 
 }  // namespace

@@ -274,9 +274,9 @@ std::string winners_text(const PlanReport& report) {
     last = &winner;
   }
   return cat("\nThe winner by length, tokens per batch held\n", table.to_string(),
-             last == nullptr   ? ""
-             : changes.empty() ? "It stays the same.\n"
-                               : cat("It changes at ", join(changes, ", "), " tokens.\n"));
+             last == nullptr || report.winners.size() < 2 ? ""
+             : changes.empty()                            ? "It stays the same.\n"
+                                                          : cat("It changes at ", join(changes, ", "), " tokens.\n"));
 }
 
 std::string sizes_text(const PlanReport& report) {

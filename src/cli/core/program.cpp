@@ -11,9 +11,10 @@ namespace {
 
 enum ExitCode { kFine = 0, kCheckFailed = 1, kUsage = 2, kRankLost = 3, kOurBug = 70 };
 
+/// One line, whatever a user's text in it holds.
 int fail(ExitCode code, const std::string& message) {
   std::cout.flush();
-  std::cerr << "octavo: " << message << "\n";
+  std::cerr << "octavo: " << printable(message) << "\n";
   return code;
 }
 
@@ -61,6 +62,12 @@ int parse_and_run(CLI::App& program, const std::function<void(CLI::App&, Runner&
   } catch (const CLI::ExtrasError& error) {
     return fail(kUsage,
                 cat("[cli] ", first_line(error.what()), nearest_option(program, arguments), " (see octavo --help)"));
+  } catch (const CLI::ConversionError& error) {
+    // "Could not convert: --top = abc"
+    const std::string text = first_line(error.what());
+    const std::size_t colon = text.find(": ");
+    return fail(kUsage, cat("[cli] ", colon == std::string::npos ? text : text.substr(colon + 2),
+                            ": is no whole number in range; write one, as 8 (see octavo --help)"));
   } catch (const CLI::ParseError& error) {
     return fail(kUsage, "[cli] " + first_line(error.what()) + " (see octavo --help)");
   }

@@ -66,6 +66,7 @@ json validation_json(std::span<const FileReport> reports) {
     json file{{"file", report.name},
               {"title", report.title},
               {"why_not_compared", report.why},
+              {"note", report.note},
               {"beyond_limit", report.failures}};
     file["identities"] = {{"cases", report.identities.cases},
                           {"figures", report.identities.figures},

@@ -149,6 +149,7 @@ std::string validation_text(std::span<const FileReport> reports) {
       "(`octavo plan --constants`); rows are left out by what they lack, never by name.\n\n";
   for (const FileReport& report : reports) {
     text += cat("## ", report.name, "\n\n", report.title, report.title.empty() ? "" : ".\n\n");
+    if (!report.note.empty()) text += cat(report.note, ".\n\n");
     if (!report.why.empty()) {
       text += cat("Not compared: ", report.why, ".\n\n");
       continue;

@@ -120,9 +120,11 @@ TEST_CASE("values that mean nothing get one clear line") {
   check_refused({"--degrees", "1,x"}, {"--degrees", "\"x\""});
   check_refused({"--degrees", ""}, {"--degrees"});
   check_refused({"--degrees", "1..99999999999999999999"}, {"--degrees"});
-  check_refused({"--seq-len", "0"}, {"--seq-len 0"});
-  check_refused({"--seq-len", "-5"}, {"--seq-len -5"});
+  check_refused({"--seq-len", "0"}, {"--seq-len \"0\""});
+  check_refused({"--seq-len", "-5"}, {"--seq-len \"-5\""});
   check_refused({"--seq-len", "many"}, {"seq-len"});
+  check_refused({"--layout", ""}, {"an empty value"});
+  CHECK(says(audit({"--seq-len", "128K"}), "131072 tokens"));
   check_refused({"--seq-len", "99999999999"}, {"--seq-len"});
   check_refused({"--micro-batches", "0"}, {"--micro-batches 0"});
   check_refused({"--rank", "8", "--layout", "tensor=8"}, {"--rank 8", "0 to 7"});
@@ -141,7 +143,8 @@ TEST_CASE("values that mean nothing get one clear line") {
 TEST_CASE("every published model is audited at every degree") {
   for (const char* name : {"llama-2-7b", "llama-3-8b", "llama-3.1-405b", "mixtral-8x7b", "qwen3-30b-a3b", "qwen3-32b",
                            "qwen3.5-0.8b", "qwen3.5-9b", "smollm2-135m", "tsp-reference-7b"}) {
-    for (const char* layout : {"", "tensor=6:pad", "tensor=16:replicate:scatter", "data=2:zero3 pipeline=3 fold=5"}) {
+    for (const char* layout :
+         {"data=1", "tensor=6:pad", "tensor=16:replicate:scatter", "data=2:zero3 pipeline=3 fold=5"}) {
       CAPTURE(name);
       CAPTURE(layout);
       const Said said =

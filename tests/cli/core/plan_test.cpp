@@ -172,6 +172,36 @@ TEST_CASE("what nobody can mean is one clear line") {
           "a batch of 1 sequence over 8 ranks");
 }
 
+TEST_CASE("an option that would be ignored is refused, and an error is one line whatever stands in it") {
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{"--set", "tensor_exposed=0.3"},
+                                                                                    {"--emit", "x.toml"},
+                                                                                    {"--top", "3"},
+                                                                                    {"--cluster", "H100x8"},
+                                                                                    {"--constants"},
+                                                                                    {"--nodes", "2"}}) {
+    std::vector<std::string> arguments{"plan", "--validate", "tests/data/golden"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = testing::run_core(arguments);
+    CAPTURE(more.front());
+    CHECK(outcome.code == 2);
+    CHECK(says(outcome, "excludes"));
+  }
+  CHECK(plan(with({"--constants", "--emit", "x.toml"})).code == 2);
+  for (const char* option :
+       {"--memory-limit", "--stash", "--dtype", "--layout", "--config", "--emit", "--micro-batch"}) {
+    const Outcome outcome = plan(with({option, "no\n/\x1b[31m"}));
+    CAPTURE(option);
+    CHECK(outcome.code == 2);
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    CHECK(outcome.err.find('\x1b') == std::string::npos);
+  }
+  CHECK(says(plan(with({"--config", "/tmp"})), "is a folder"));
+  CHECK(says(plan(with({"--micro-batch", "abc"})), "--micro-batch = abc: is no whole number"));
+  CHECK(says(plan(with({"--set", "overlap=0.5,overlap=0.6"})), "given twice"));
+  CHECK(says(plan(with({"--layout", " "})), "an empty value"));
+  CHECK(says(plan({"--cluster", "CMakeLists.txt", "--sequence", "8K", "--global-batch", "512K"}), "end in .json"));
+}
+
 TEST_CASE("every constant is printed with unit and source, and what is assumed says so") {
   const json out = json::parse(plan(with({"--constants", "--json"})).out);
   CHECK(out["hardware"].size() > 20);

@@ -101,6 +101,49 @@ TEST_CASE("a file of another kind is listed and not compared") {
   CHECK(!reports[1].why.empty());
 }
 
+TEST_CASE("what cannot be checked is left out with its reason and is never taken for right") {
+  const Folder folder;
+  json memory = golden("memory_measured.json");
+  for (json& item : memory["cases"]) {
+    for (auto& entry : item["expect"].items()) {
+      if (entry.value().is_number()) entry.value() = 0;
+    }
+  }
+  folder.write("file.json", memory);
+  for (const ValidationRow& row : validate_folder(folder.path.string())[0].rows) {
+    CAPTURE(row.id);
+    if (row.is_used()) CHECK(row.published > 0);
+  }
+  json times = golden("measured_step_times.json");
+  for (json& item : times["cases"]) {
+    if (item["input"].is_object()) item["input"]["tp"] = 0;
+  }
+  folder.write("file.json", times);
+  for (const ValidationRow& row : validate_folder(folder.path.string())[0].time->rows) CHECK(!row.is_used());
+
+  json identities = golden("activation_memory.json");
+  const std::size_t all = identities["cases"].size();
+  identities["cases"][0]["expect"] = json::object();
+  identities["cases"][1]["tolerance_rel"] = 1e300;
+  identities["cases"].erase(2);
+  folder.write("file.json", identities);
+  const FileReport report = validate_folder(folder.path.string())[0];
+  CHECK(report.identities.left_out.size() == 2);
+  CHECK(report.identities.cases == static_cast<int>(all) - 3);
+  CHECK(report.note.find("n_cases") != std::string::npos);
+}
+
+TEST_CASE("an error in a golden file names the file") {
+  const Folder folder;
+  folder.write("empty.json", {{"dataset", "hardware"}, {"cases", json::array()}});
+  try {
+    validate_folder(folder.path.string());
+    FAIL("taken");
+  } catch (const UsageError& error) {
+    CHECK(std::string(error.what()).find("empty.json: a golden file has a list") != std::string::npos);
+  }
+}
+
 TEST_CASE("a folder that is none or empty or holds what is no JSON is a usage error") {
   const Folder folder;
   CHECK_THROWS_AS(validate_folder("tests/data/no-such-folder"), UsageError);
