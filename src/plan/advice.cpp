@@ -309,7 +309,7 @@ Confidence confidence(const PlanRequest& request, const Layout& layout) {
   beyond(std::any_of(layers.begin(), layers.end(),
                      [](const LayerSpec& layer) { return std::holds_alternative<DeltaNetSpec>(layer.mixer); }),
          "DeltaNet layers");
-  beyond(num_experts(request.model) > 0, "experts");
+  beyond(num_experts(request.model) > 0, "a model with experts");
   beyond(request.job.compute != ElementType::BFloat16, "fp32");
   beyond(!request.cluster.changes().empty(), "the cluster file's constants");
   return found;

@@ -110,6 +110,7 @@ class Reach {
     for (Degrees degrees : replicas_) {
       degrees.data = world_ / degrees.replica();
       if (degrees.data > 1 && !space_.allows(Axis::Data)) continue;
+      if (best >= limit) break;
       std::int64_t fits = best + 1;
       if (!holds(degrees, fits)) continue;
       std::int64_t fails = 2 * fits;
