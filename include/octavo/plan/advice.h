@@ -50,8 +50,8 @@ struct Sensitivity {
   Kind kind;
   std::string what;       // "links"; "activations of tensor and fold"
   double slower, faster;  // relative change of the step time: 0.03 is 3 % longer
-  std::optional<std::string> winner_if_slower,
-      winner_if_faster;  // the layout of the result that is best then, if another
+  // The layout of the result that is best then, if another
+  std::optional<std::string> winner_if_slower, winner_if_faster;
 };
 std::vector<Sensitivity> sensitivities(const PlanRequest& request, const SearchResult& result);
 
