@@ -13,7 +13,7 @@ namespace {
 
 struct CompareArguments {
   ModelOption model;
-  std::string sequence, cluster = "H100x8", stash = "recompute", plot;
+  std::string sequence, cluster = "H100x8", stash = "recompute", software = "megatron-core", set, plot;
   std::int64_t degree = 8, batch = 1;
   bool json_output = false;
 };
@@ -51,8 +51,9 @@ int run_compare(const CompareArguments& arguments) {
   check_counts(arguments, request.cluster);
   request.model = read_model_spec(arguments.model.path);
   request.job = {lengths.back(), arguments.batch, ElementType::BFloat16};
-  const FoundRules rules = find_time_rules("megatron-core", request.cluster.accelerator);
+  const FoundRules rules = find_time_rules(arguments.software, request.cluster.accelerator);
   request.rules = rules.rules;
+  if (!arguments.set.empty()) set_time_constants(request.rules, arguments.set);
   request.memory_limit = default_memory_limit(request.cluster);
   report.rules_note = rules.note;
   report.degree = static_cast<int>(arguments.degree);
@@ -119,6 +120,9 @@ void add_compare_command(CLI::App& program, Runner& run) {
   command->add_option("--batch", a.batch, "Sequences of a step over all ranks, taken at once")->capture_default_str();
   command->add_option("--stash", a.stash, "What forward keeps: keep, recompute, or values by name")
       ->capture_default_str();
+  command->add_option("--software", a.software, cat("Whose time constants: ", join(known_software(), ", ")))
+      ->capture_default_str();
+  command->add_option("--set", a.set, "Other time constants, as of octavo plan: tensor_exposed=0.2");
   command->add_option("--plot", a.plot, "Write memory by length, and step time by headroom, as an SVG file");
   add_json_option(*command, a.json_output);
   add_config_option(*command);

@@ -36,7 +36,7 @@ std::string head_text(const CompareReport& report) {
       format_bytes(request.memory_limit), " of ", format_bytes(static_cast<Bytes>(accelerator.memory_bytes.value)),
       "\ntime constants: ",
       report.rules_note.empty() ? cat(request.rules.software, " on ", request.rules.accelerator) : report.rules_note,
-      "\n");
+      request.rules.given.empty() ? "" : cat("; given: ", join(request.rules.given, ", ")), "\n");
 }
 
 double total_sent(const StrategyTraffic& sent) {
@@ -194,7 +194,8 @@ std::string trust_text(const CompareReport& report) {
   return cat("\nHow far to trust the times (docs/validation.md): ",
              confidence.has_runs() ? cat("published steps are missed by ", percent(confidence.mean_error),
                                          " in the mean; closer than that, two layouts are not told apart.\n")
-                                   : "nobody published steps of this software on this accelerator.\n",
+             : report.request.rules.given.empty() ? "nobody published steps of this software on this accelerator.\n"
+                                                  : "with constants of --set, no published step speaks for them.\n",
              "No published run had ", join(confidence.beyond, ", "), ": those times are extrapolations.\n");
 }
 
