@@ -39,7 +39,8 @@ std::vector<SizeWinner> winners_by_nodes(const PlanRequest& request, const Searc
 }
 
 Confidence confidence(const PlanRequest& request, const Layout& layout) {
-  Confidence found{request.rules.mean_error, request.rules.largest_error, beyond_runs(request.rules, layout), 0};
+  const TimeRules& rules = request.rules;
+  Confidence found{rules.mean_error, rules.left_out_error, rules.largest_error, beyond_runs(rules, layout), 0};
   const auto beyond = [&found](bool is_so, const char* what) {
     if (is_so) found.beyond.emplace_back(what);
   };
@@ -54,11 +55,11 @@ Confidence confidence(const PlanRequest& request, const Layout& layout) {
 }
 
 Confidence confidence(const PlanRequest& request, const SearchResult& result) {
-  if (result.best.empty()) return {request.rules.mean_error, request.rules.largest_error, {}, 0};
+  if (result.best.empty()) return {};
   const PricedPlan& first = result.best.front();
   Confidence found = confidence(request, first.plan.layout);
   for (const PricedPlan& plan : result.best) {
-    found.as_fast += &plan != &first && plan.time.total <= first.time.total * (1 + found.mean_error);
+    found.as_fast += &plan != &first && plan.time.total <= first.time.total * (1 + found.likely_error());
   }
   return found;
 }

@@ -76,9 +76,10 @@ FoldForms fold_forms_of(const LayerWork& work, const Layout& layout, const RankS
   // fold_choice.h: c (2 W e + W g + 3 K e) against 5 c A; keys and values move by weights only.
   const double activations = 5 * share.tokens * hidden * speeds.element;
   const double weight_bytes = 2 * speeds.element + rules.gradient_bytes;
-  const double mixer = work.mixer_elements / share.tensor * weight_bytes +
+  const HeldElements held = held_elements(work, share);
+  const double mixer = held.mixer * weight_bytes +
                        3 * (work.is_recurrent ? 0 : work.key_width) * share.keys * share.tokens * speeds.element;
-  const double ffn = work.ffn_elements / share.tensor * weight_bytes;
+  const double ffn = (held.ffn + held.experts * share.expert) * weight_bytes;
   const double busiest =
       work.mixer_units / share.tensor < share.fold ? share.fold * share.tensor / work.mixer_units : 1;
   return {mixer <= activations || busiest > 1.05, ffn <= activations};
@@ -120,9 +121,9 @@ LayerTraffic layer_traffic(const LayerWork& work, const Layout& layout, const Ra
     }
   }
   if (share.fold > 1) {
+    const HeldElements held = held_elements(work, share);
     if (forms.mixer) {
-      add_folded_weights(traffic.fold.weights, groups, share.fold, work.mixer_elements / share.tensor, true, speeds,
-                         rules);
+      add_folded_weights(traffic.fold.weights, groups, share.fold, held.mixer, true, speeds, rules);
       if (!work.is_recurrent) {
         const double keys = work.key_width * share.keys * share.tokens * speeds.element;
         traffic.fold.keys.add(groups.fold, share.fold, Collective::AllGather, keys / share.fold, 3.0 * share.fold);
@@ -133,8 +134,7 @@ LayerTraffic layer_traffic(const LayerWork& work, const Layout& layout, const Ra
     } else {
       add_activations(traffic.fold.activations, groups.fold, share.fold, activation, 5);
       // Rows that one rank computes with and another stores: to it in each direction, their gradients back.
-      const double foreign =
-          work.mixer_elements / share.tensor * foreign_share(work.mixer_units * share.keys, share.fold);
+      const double foreign = held.mixer * foreign_share(work.mixer_units * share.keys, share.fold);
       if (foreign > 0) {
         const double message = foreign / share.fold;
         traffic.fold.weights.add(groups.fold, share.fold, Collective::Send, message * speeds.element, 2);
@@ -142,8 +142,7 @@ LayerTraffic layer_traffic(const LayerWork& work, const Layout& layout, const Ra
       }
     }
     if (forms.ffn) {
-      add_folded_weights(traffic.fold.weights, groups, share.fold, work.ffn_elements / share.tensor / share.expert,
-                         false, speeds, rules);
+      add_folded_weights(traffic.fold.weights, groups, share.fold, held.ffn + held.experts, false, speeds, rules);
     } else {
       add_activations(traffic.fold.activations, groups.fold, share.fold, activation, 5);
     }
@@ -153,6 +152,13 @@ LayerTraffic layer_traffic(const LayerWork& work, const Layout& layout, const Ra
                        share.local_tokens * work.experts_per_token * hidden * speeds.element, again ? 6 : 4);
   }
   return traffic;
+}
+
+bool folds_head_by_weights(double rows, const Layout& layout, const RankShare& share, double hidden,
+                           const Speeds& speeds, const TimeRules& rules) {
+  if (layout.fold_form != FoldForm::Auto) return layout.fold_form == FoldForm::Weights;
+  const double elements = rows * hidden * share.vocabulary;
+  return elements * (2 * speeds.element + rules.gradient_bytes) < 2 * share.tokens * hidden * speeds.element;
 }
 
 LayerTraffic vocabulary_traffic(double rows, const Layout& layout, const RankShare& share, double hidden,
@@ -168,7 +174,7 @@ LayerTraffic vocabulary_traffic(double rows, const Layout& layout, const RankSha
     }
   }
   if (share.fold > 1) {
-    const double elements = rows * hidden / share.tensor, shard = elements / share.fold;
+    const double elements = rows * hidden * share.vocabulary, shard = elements / share.fold;
     const double returned = elements * rules.gradient_bytes, read = elements * speeds.element;
     const auto circulate = [&](double bytes, double times) {
       traffic.fold.weights.add(groups.fold, share.fold, Collective::Send, bytes, times * (share.fold - 1));
@@ -181,9 +187,7 @@ LayerTraffic vocabulary_traffic(double rows, const Layout& layout, const RankSha
     } else {
       add_activations(traffic.fold.activations, groups.fold, share.fold, activation, 2);
     }
-    const bool by_weights = layout.fold_form == FoldForm::Weights ||
-                            (layout.fold_form == FoldForm::Auto && 2 * read + returned < 2 * activation);
-    if (by_weights) {
+    if (folds_head_by_weights(rows, layout, share, hidden, speeds, rules)) {
       circulate(shard * speeds.element, 2);
       circulate(shard * rules.gradient_bytes, 1);
     } else {

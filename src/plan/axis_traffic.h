@@ -40,6 +40,10 @@ LayerTraffic layer_traffic(const LayerWork& work, const Layout& layout, const Ra
                            const AxisGroups& groups, FoldForms forms, bool again, const Speeds& speeds,
                            const TimeRules& rules);
 
+/// Whether fold brings the head's rows to the tokens: twice, for the loss and for its gradient, and gradients back.
+bool folds_head_by_weights(double rows, const Layout& layout, const RankShare& share, double hidden,
+                           const Speeds& speeds, const TimeRules& rules);
+
 /// The head's rows and logits, and the embedding's rows.
 LayerTraffic vocabulary_traffic(double rows, const Layout& layout, const RankShare& share, double hidden,
                                 const AxisGroups& groups, const Speeds& speeds, const TimeRules& rules);

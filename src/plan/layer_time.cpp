@@ -1,6 +1,7 @@
 #include "plan/layer_time.h"
 
 #include <cmath>
+#include <utility>
 
 namespace octavo {
 namespace {
@@ -13,6 +14,19 @@ double shard_seconds(const MatmulShape& matmul, double in, double out, const Ran
   if (matmul.cut == MatmulShape::Cut::In) in /= steps;
   if (matmul.cut == MatmulShape::Cut::Out) out /= steps;
   return steps * matmul_seconds(rows, in, out, speeds, rules);
+}
+
+/// Its sides on a rank.
+std::pair<double, double> mixer_shape(const MatmulShape& matmul, const RankShare& share) {
+  switch (matmul.cut) {
+    case MatmulShape::Cut::Nothing:
+      return {matmul.in, matmul.out};
+    case MatmulShape::Cut::In:
+      return {matmul.in * share.queries, matmul.out};
+    case MatmulShape::Cut::Out:
+      return {matmul.in, (matmul.out - matmul.key_out) * share.queries + matmul.key_out * share.keys};
+  }
+  return {0, 0};
 }
 
 }  // namespace
@@ -43,13 +57,24 @@ void Traffic::add(const Traffic& other) {
   }
 }
 
+HeldElements held_elements(const LayerWork& work, const RankShare& share) {
+  HeldElements held;
+  for (const MatmulShape& matmul : work.mixer) {
+    const auto [in, out] = mixer_shape(matmul, share);
+    held.mixer += in * out;
+  }
+  for (const MatmulShape& matmul : work.ffn) {
+    held.ffn += matmul.in * matmul.out * (matmul.cut == MatmulShape::Cut::Nothing ? 1 : share.features);
+  }
+  held.experts = work.expert_elements * share.experts / share.expert;
+  return held;
+}
+
 PassTime mixer_pass(const LayerWork& work, const RankShare& share, const Speeds& speeds, const TimeRules& rules,
                     double hidden, bool by_weights) {
   PassTime pass;
   for (const MatmulShape& matmul : work.mixer) {
-    double in = matmul.in, out = matmul.out;
-    if (matmul.cut == MatmulShape::Cut::In) in *= share.queries;
-    if (matmul.cut == MatmulShape::Cut::Out) out = (out - matmul.key_out) * share.queries + matmul.key_out * share.keys;
+    const auto [in, out] = mixer_shape(matmul, share);
     pass.matmul += shard_seconds(matmul, in, out, share, by_weights, speeds, rules);
   }
   pass.core = work.mixer_core * share.sequences * share.core / speeds.attention;
@@ -68,14 +93,15 @@ PassTime ffn_pass(const LayerWork& work, const RankShare& share, const Speeds& s
   const double rows = by_weights ? share.local_tokens : share.tokens;
   if (work.num_experts > 0) {
     // Tokens spread evenly over experts; those of all expert ranks come to the experts of this one.
-    const double experts = work.num_experts * (by_weights ? 1 : share.features) / share.expert;
+    const double experts = work.num_experts * (by_weights ? 1 : share.experts) / share.expert;
     const double expert_rows = rows * work.experts_per_token * share.expert / work.num_experts;
     pass.matmul += experts * (matmul_seconds(expert_rows, work.expert_in.in, work.expert_in.out, speeds, rules) +
                               matmul_seconds(expert_rows, work.expert_out.in, work.expert_out.out, speeds, rules));
     // Dispatch and combine read and write the routed rows.
     pass.memory += 4 * rows * work.experts_per_token * hidden * speeds.element / speeds.memory;
   }
-  const double features = by_weights ? work.num_features : work.num_features * share.features;
+  const double features = by_weights ? work.dense_features + work.routed_features
+                                     : work.dense_features * share.features + work.routed_features * share.experts;
   pass.memory += rules.feature_passes / 3 * rows * features * speeds.element / speeds.memory;
   return pass;
 }

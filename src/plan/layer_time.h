@@ -23,7 +23,9 @@ struct RankShare {
   double local_tokens = 0;  // held between blocks
   double sequences = 0;     // of the micro-batch
   double queries = 1, keys = 1;  // of the heads; of keys and values
-  double features = 1;           // of features, or experts
+  double features = 1;           // of the MLP's or the shared expert's features
+  double experts = 1;            // of the experts that the ranks of expert leave
+  double vocabulary = 1;         // of its rows
   double core = 1;               // of the pairs of query and key
   int tensor = 1, sequence = 1, fold = 1, expert = 1;
 };
@@ -45,6 +47,12 @@ struct Traffic {
   void add(const CollectiveTimes& group, int num_ranks, Collective kind, double message, double times = 1);
   void add(const Traffic& other);
 };
+
+/// Elements of a layer's matrices on a rank of tensor and expert; fold cuts them once more.
+struct HeldElements {
+  double mixer = 0, ffn = 0, experts = 0;
+};
+HeldElements held_elements(const LayerWork& work, const RankShare& share);
 
 /// Forward of the halves of a layer. `by_weights`: fold brings weights to the tokens.
 PassTime mixer_pass(const LayerWork& work, const RankShare& share, const Speeds& speeds, const TimeRules& rules,

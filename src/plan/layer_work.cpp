@@ -56,7 +56,8 @@ struct FfnWork {
   void dense(double features, double gates) const {
     work.ffn.push_back({hidden, gates * features, 0, Cut::Out});
     work.ffn.push_back({features, hidden, 0, Cut::In});
-    work.num_features += gates * features;
+    work.dense_units = features;
+    work.dense_features += gates * features;
   }
   void operator()(const GatedMlpSpec& spec) const { dense(static_cast<double>(spec.num_features), 2); }
   void operator()(const PlainMlpSpec& spec) const { dense(static_cast<double>(spec.num_features), 1); }
@@ -66,7 +67,7 @@ struct FfnWork {
     work.experts_per_token = static_cast<double>(spec.experts_per_token);
     work.expert_in = {hidden, 2 * features, 0, Cut::Nothing};
     work.expert_out = {features, hidden, 0, Cut::Nothing};
-    work.num_features = 2 * features * work.experts_per_token;
+    work.routed_features = 2 * features * work.experts_per_token;
     work.expert_elements = 3 * hidden * features * work.num_experts;
     work.ffn.push_back({hidden, work.num_experts, 0, Cut::Nothing});
     if (spec.shared_features > 0) dense(static_cast<double>(spec.shared_features), 2);
@@ -95,9 +96,10 @@ LayerWork layer_work(const ModelSpec& model, const LayerSpec& layer, std::int64_
 
 bool LayerWork::operator==(const LayerWork& other) const {
   return mixer_elements == other.mixer_elements && ffn_elements == other.ffn_elements &&
-         mixer_core == other.mixer_core && mixer_units == other.mixer_units && num_features == other.num_features &&
-         num_experts == other.num_experts && experts_per_token == other.experts_per_token &&
-         query_width == other.query_width && key_width == other.key_width && is_recurrent == other.is_recurrent;
+         mixer_core == other.mixer_core && mixer_units == other.mixer_units && dense_features == other.dense_features &&
+         routed_features == other.routed_features && num_experts == other.num_experts &&
+         experts_per_token == other.experts_per_token && query_width == other.query_width &&
+         key_width == other.key_width && is_recurrent == other.is_recurrent;
 }
 
 }  // namespace octavo

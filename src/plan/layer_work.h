@@ -25,10 +25,12 @@ struct LayerWork {
   double parts_per_unit = 1;  // query heads of a KV head
   double mixer_core = 0;      // FLOPs beyond matmuls, forward, one sequence
   bool is_recurrent = false;
-  double query_width = 0;   // elements per token of queries (and of the output)
-  double key_width = 0;     // of keys and values together
-  double state_bytes = 0;   // that a recurrent layer hands on: [state | transition], float32
-  double num_features = 0;  // per token, with gates: what the activation function reads and writes
+  double query_width = 0;      // elements per token of queries (and of the output)
+  double key_width = 0;        // of keys and values together
+  double state_bytes = 0;      // that a recurrent layer hands on: [state | transition], float32
+  double dense_units = 1;      // features of the MLP, or of the shared expert
+  double dense_features = 0;   // per token, with gates: what the activation function reads and writes
+  double routed_features = 0;  // the same of the experts that a token takes
 
   double mixer_elements = 0, ffn_elements = 0;  // of matrices, all experts
   double expert_elements = 0;                   // of them, in experts

@@ -101,8 +101,10 @@ std::optional<Broken> PlanSpace::broken(const Degrees& degrees) const {
   if (degrees.pipeline > num_layers_) {
     return Broken{Rule::Layers, cat("pipeline=", degrees.pipeline, " over ", num_layers_, " layers")};
   }
-  if (degrees.expert > 1 && num_experts_ % degrees.expert != 0) {
-    return Broken{Rule::Experts, cat("expert=", degrees.expert, " over ", num_experts_, " experts")};
+  // Both axes cut experts whole; under expert=1 tensor may replicate or pad them.
+  if (degrees.expert > 1 && num_experts_ % (std::int64_t{1} * degrees.expert * degrees.tensor) != 0) {
+    return Broken{Rule::Experts,
+                  cat("expert=", degrees.expert, " x tensor=", degrees.tensor, " over ", num_experts_, " experts")};
   }
   const std::int64_t readers = std::int64_t{1} * degrees.data * degrees.expert;
   if (request_.job.batch % readers != 0) {

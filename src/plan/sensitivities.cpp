@@ -46,7 +46,9 @@ const std::vector<Lever>& levers() {
        }},
       {kTenPercent, "memory bandwidth",
        [](PlanRequest& request, bool slower) { request.cluster.accelerator.memory_bandwidth.value *= tenth(slower); }},
-      {kTenPercent, "matmul rate",
+      {kTenPercent, "once a step",
+       [](PlanRequest& request, bool slower) { request.rules.step_latency /= tenth(slower); }},
+      {kTenPercent, "matmul and attention rates",
        [](PlanRequest& request, bool slower) {
          request.rules.matmul_share *= tenth(slower);
          request.rules.attention_share *= tenth(slower);

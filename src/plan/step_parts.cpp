@@ -51,12 +51,14 @@ class StepCount {
     RankShare share = share_;
     share.queries = query_share(work, share.tensor, layout_.misfit);
     share.keys = unit_share(work.mixer_units, share.tensor, layout_.misfit);
-    share.features =
-        work.num_experts > 0 ? unit_share(work.num_experts, share.tensor, layout_.misfit) : 1.0 / share.tensor;
+    share.features = unit_share(work.dense_units, share.tensor, layout_.misfit);
+    share.experts =
+        work.num_experts > 0 ? unit_share(work.num_experts / share.expert, share.tensor, layout_.misfit) : 1;
     share.core = share.queries / (share.sequence * share.fold);
     const bool full = plan_.stash.kind == StashPolicy::Kind::Recompute;
     const FoldForms forms = fold_forms_of(work, layout_, share, hidden_, speeds_, rules_);
     LayerStep step;
+    step.held = held_elements(work, share);
     const PassTime mixer =
         mixer_pass(work, half(share, work, forms.mixer), speeds_, rules_, hidden_, forms.mixer && share.fold > 1);
     const PassTime ffn =
@@ -75,9 +77,11 @@ class StepCount {
 
   LayerStep head(double vocabulary) const {
     LayerStep step;
-    const double width = vocabulary / share_.tensor;
+    const double width = vocabulary * share_.vocabulary;
+    const bool by_weights = folds_head_by_weights(vocabulary, layout_, share_, hidden_, speeds_, rules_);
     step.forward.matmul =
-        share_.fold * matmul_seconds(share_.local_tokens, hidden_, width / share_.fold, speeds_, rules_);
+        by_weights ? share_.fold * matmul_seconds(share_.local_tokens, hidden_, width / share_.fold, speeds_, rules_)
+                   : matmul_seconds(share_.tokens, hidden_, width / share_.fold, speeds_, rules_);
     step.forward.memory = rules_.logit_passes / 3 * share_.local_tokens * width * 4 / speeds_.memory;
     step.traffic = vocabulary_traffic(vocabulary, layout_, share_, hidden_, groups_, speeds_, rules_);
     hide(step);
@@ -85,6 +89,7 @@ class StepCount {
   }
 
   StepParts run(double vocabulary, std::span<const LayerWork> kinds) {
+    share_.vocabulary = unit_share(vocabulary, share_.tensor, layout_.misfit);
     parts_.share = share_;
     for (const LayerWork& work : kinds) parts_.layers.push_back(layer(work));
     parts_.head = head(vocabulary);
@@ -100,6 +105,7 @@ class StepCount {
     share.queries *= busiest;
     share.keys *= busiest;
     share.features /= share.fold;
+    share.experts /= share.fold;
     share.core = share.queries / share.sequence;
     return share;
   }

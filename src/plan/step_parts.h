@@ -17,6 +17,7 @@ struct LayerStep {
   double again = 0;  // recompute
   double host = 0;   // that the host keeps the device waiting
   LayerTraffic traffic;
+  HeldElements held;  // of a layer, before fold cuts; nothing of the head
   double tensor_exposed = 0, sequence_exposed = 0, fold_exposed = 0, expert_exposed = 0;
   double hidden = 0;  // communication of all axes beside computing
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include "octavo/base/error.h"
@@ -220,31 +221,39 @@ StepTime TimeModel::step(const StepPlan& plan, const AxisGroups& groups, const S
     step.bubble = std::max(0.0, pipeline_makespan(shape, times) - busy);
   }
 
-  // Once a step, or per micro-batch under ZeRO 3: gradients and weights over the ranks that read other tokens
-  double dense = 0, experts = 0;  // elements of the slowest stage on one rank of tensor and fold
-  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
-    const LayerWork& work = sizes.kinds.kinds()[kind];
-    const double n = cut.at(slowest, kind);
-    dense += n * (work.mixer_elements + work.ffn_elements - work.expert_elements);
-    experts += n * work.expert_elements / plan.layout.mesh.size(Axis::Expert);
-  }
-  const double rows = sizes.vocabulary * sizes.hidden;
-  if (stages == 1) dense += sizes.tied ? rows : 2 * rows;
-  if (stages > 1 && (slowest == 0 || slowest == stages - 1)) dense += rows;
-  dense /= tensor * fold;
-  experts /= tensor * fold;
-  Traffic gradients;
-  const auto exchange = [&](Collective kind, double bytes_per_element, double repeats) {
-    gradients.add(groups.all_tokens, groups.num_all_tokens, kind, dense * bytes_per_element, repeats);
-    gradients.add(groups.data, groups.num_data, kind, experts * bytes_per_element, repeats);
-  };
+  // Once a step, or per micro-batch under ZeRO 3: gradients and weights over the ranks that read other tokens. There
+  // each layer travels by itself.
+  const double rows = sizes.vocabulary * sizes.hidden * parts.share.vocabulary;
+  double ends = 0;  // elements of embedding and head on the slowest stage's ranks
+  if (stages == 1) ends = sizes.tied ? rows : 2 * rows;
+  if (stages > 1 && (slowest == 0 || slowest == stages - 1)) ends = rows;
   const double element = sizes.speeds.element;
-  if (plan.layout.zero == ZeroStage::Weights) {
-    exchange(Collective::AllGather, element, 2.0 * parts.micro_batches);
-    exchange(Collective::ReduceScatter, rules.gradient_bytes, parts.micro_batches);
+  Traffic gradients;
+  double dense = ends / fold, experts = 0;  // elements
+  const auto travel = [&](const CollectiveTimes& group, int num_ranks, double elements, double repeats) {
+    gradients.add(group, num_ranks, Collective::AllGather, elements * element, 2.0 * parts.micro_batches * repeats);
+    gradients.add(group, num_ranks, Collective::ReduceScatter, elements * rules.gradient_bytes,
+                  parts.micro_batches * repeats);
+  };
+  const bool by_layer = plan.layout.zero == ZeroStage::Weights;
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    const HeldElements& held = layers[kind].held;
+    const double n = cut.at(slowest, kind), of_layer = (held.mixer + held.ffn) / fold;
+    dense += n * of_layer;
+    experts += n * held.experts / fold;
+    if (!by_layer) continue;
+    travel(groups.all_tokens, groups.num_all_tokens, of_layer, n);
+    travel(groups.data, groups.num_data, held.experts / fold, n);
+  }
+  if (by_layer) {
+    travel(groups.all_tokens, groups.num_all_tokens, ends / fold, 1);
   } else {
-    exchange(Collective::ReduceScatter, rules.gradient_bytes, 1);
-    exchange(Collective::AllGather, plan.layout.zero == ZeroStage::None ? rules.gradient_bytes : element, 1);
+    for (const auto& [group, num_ranks, elements] :
+         {std::tuple{&groups.all_tokens, groups.num_all_tokens, dense}, {&groups.data, groups.num_data, experts}}) {
+      gradients.add(*group, num_ranks, Collective::ReduceScatter, elements * rules.gradient_bytes);
+      gradients.add(*group, num_ranks, Collective::AllGather,
+                    elements * (plan.layout.zero == ZeroStage::None ? rules.gradient_bytes : element));
+    }
   }
   const double sent = gradients.seconds / rules.collective_share;
   const double data_exposed = sent - hidden_part(sent, rounds * slowest_room, rules.data_exposed);

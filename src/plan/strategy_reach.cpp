@@ -78,28 +78,30 @@ class Reach {
   }
 
   bool fits(const Degrees& degrees, std::int64_t length, std::int64_t micro_batch) const {
-    return fitting(degrees, length, micro_batch).has_value();
+    return !fitting(degrees, length, micro_batch, true).empty();
   }
 
-  /// In the first form that fits, everything recomputed; one micro-batch per stage.
-  std::optional<Layout> fitting(const Degrees& degrees, std::int64_t length, std::int64_t micro_batch) const {
-    if (degrees.sequence * degrees.fold > 1 && length < 2 * degrees.sequence * degrees.fold) return std::nullopt;
+  /// Every form that fits, everything recomputed; one micro-batch per stage.
+  std::vector<Layout> fitting(const Degrees& degrees, std::int64_t length, std::int64_t micro_batch,
+                              bool only_first = false) const {
+    std::vector<Layout> found;
+    if (degrees.sequence * degrees.fold > 1 && length < 2 * degrees.sequence * degrees.fold) return found;
     const TrainingJob job{length, micro_batch * degrees.data * degrees.expert * degrees.pipeline, request_.job.compute};
     const MemoryModel memory(request_.model, job);
     StepPlan plan{layout_of(degrees), micro_batch, {StashPolicy::Kind::Recompute, {}}};
     for (const SequenceForm sequence : {SequenceForm::Ring, SequenceForm::Gather}) {
       if (degrees.sequence > 1) plan.layout.sequence_form = sequence;
-      for (const FoldForm fold : {FoldForm::Weights, FoldForm::Activations}) {
+      for (const FoldForm fold : {FoldForm::Weights, FoldForm::Activations, FoldForm::Auto}) {
         if (degrees.fold > 1) plan.layout.fold_form = fold;
         try {
-          if (memory.peak(plan).total() <= request_.memory_limit) return plan.layout;
+          if (memory.peak(plan).total() <= request_.memory_limit) found.push_back(plan.layout);
         } catch (const UsageError&) {
         }
-        if (degrees.fold == 1) break;
+        if (degrees.fold == 1 || (only_first && !found.empty())) break;
       }
-      if (degrees.sequence == 1) break;
+      if (degrees.sequence == 1 || (only_first && !found.empty())) break;
     }
-    return std::nullopt;
+    return found;
   }
 
   /// The largest value from 1 to `limit` that holds for any replica on the whole cluster; what holds for a value holds
@@ -171,16 +173,18 @@ class Reach {
     }
   }
 
-  /// The whole batch.
+  /// The whole batch, in the fastest form that fits.
   std::optional<PricedPlan> priced_if_fits(const Degrees& degrees) const {
-    const auto layout = fitting(degrees, request_.job.sequence_length, 1);
-    if (!layout) return std::nullopt;
-    try {
-      PricedPlan plan = price(request_, {*layout, 1, {StashPolicy::Kind::Recompute, {}}});
-      if (plan.memory.total() <= request_.memory_limit) return plan;
-    } catch (const UsageError&) {
+    std::optional<PricedPlan> best;
+    for (const Layout& layout : fitting(degrees, request_.job.sequence_length, 1)) {
+      try {
+        PricedPlan plan = price(request_, {layout, 1, {StashPolicy::Kind::Recompute, {}}});
+        const bool is_better = !best || plan.time.total < best->time.total;
+        if (is_better && plan.memory.total() <= request_.memory_limit) best = std::move(plan);
+      } catch (const UsageError&) {
+      }
     }
-    return std::nullopt;
+    return best;
   }
 
   const PlanRequest& request_;

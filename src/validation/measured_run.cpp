@@ -36,6 +36,9 @@ class RunReader {
     run.plan.micro_batch = count("micro_batch");
     run.plan.stash = stash();
     run.plan.layout = layout();
+    // Frameworks fill the vocabulary up to what tensor ranks divide.
+    const std::int64_t tensor = run.plan.layout.mesh.size(Axis::Tensor);
+    run.model.vocab_size = (run.model.vocab_size + tensor - 1) / tensor * tensor;
     if (run.plan.layout.world_size() > run.cluster.world_size()) {
       throw LeftOut{cat("the degrees multiply to ", run.plan.layout.world_size(), ", the run had ",
                         run.cluster.world_size(), " GPUs")};

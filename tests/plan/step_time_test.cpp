@@ -118,6 +118,42 @@ TEST_CASE("a faster link, memory or accelerator never makes a step slower") {
   }
 }
 
+TEST_CASE("what tensor replicates every rank computes, and what it sends of gradients is that of what it holds") {
+  const ModelSpec qwen = read_model_spec("tests/data/configs/qwen3-8b.json");
+  const TimeRules rules = find_time_rules("megatron-core", "H100").rules;
+  const TrainingJob job{.sequence_length = 8192, .batch = 16, .compute = ElementType::BFloat16};
+  const auto step = [&](const char* cluster, const char* layout) {
+    return TimeModel(qwen, job, read_cluster(cluster), rules).step({parse_layout(layout), 1, {}});
+  };
+  // Nothing of it divides by 5: each rank does the work of the one of data=8.
+  const StepTime alone = step("H100x8", "data=8:zero1"), copied = step("H100x8x5", "data=8:zero1 tensor=5:replicate");
+  CHECK(copied.matmul == doctest::Approx(alone.matmul));
+  CHECK(copied.head == doctest::Approx(alone.head));
+  CHECK(copied.optimizer == doctest::Approx(alone.optimizer));
+  CHECK(copied.axis(Axis::Data).bytes == doctest::Approx(alone.axis(Axis::Data).bytes));
+  // 8 KV heads over 16: the heads' weights twice, all else divided.
+  const StepTime even = step("H100x8x2", "tensor=8"), twice = step("H100x8x2", "tensor=16:replicate");
+  CHECK(twice.matmul < 0.6 * even.matmul);
+  CHECK(twice.matmul > 0.5 * even.matmul);
+}
+
+TEST_CASE("under ZeRO 3 each layer travels by itself and pays its latency") {
+  Cluster cluster = read_cluster("H100x8x16");
+  FabricTiming& timing = cluster.accelerator.timing;
+  const TimeRules rules = find_time_rules("megatron-core", "H100").rules;
+  const auto data_time = [&](const char* layout) {
+    const AxisTime axis = TimeModel(model(), {4096, 128, ElementType::BFloat16}, cluster, rules)
+                              .step({parse_layout(layout), 1, {}})
+                              .axis(Axis::Data);
+    return axis.hidden + axis.exposed;
+  };
+  const Seconds zero1 = data_time("data=128:zero1"), zero3 = data_time("data=128:zero3");
+  timing.call_latency.value += 1e-3;
+  // 32 layers and the vocabulary: gathered twice, gradients once; zero1 sends two messages in all.
+  CHECK(data_time("data=128:zero3") - zero3 == doctest::Approx(3 * 33 * 1e-3));
+  CHECK(data_time("data=128:zero1") - zero1 == doctest::Approx(2 * 1e-3));
+}
+
 TEST_CASE("communication of all axes together hides no more than there is computing to hide it") {
   TimeRules rules = find_time_rules("megatron-core", "H100").rules;
   for (const bool shows_nothing : {false, true}) {

@@ -44,13 +44,13 @@ std::vector<StrategyReach> strategy_reach(const PlanRequest& request, const Sear
 /// What the best plan's step time does when something is slower or faster.
 struct Sensitivity {
   enum class Kind {
-    TenPercent,  // 10 % slower or faster: links, latency, memory bandwidth, matmul rate
+    TenPercent,  // 10 % slower or faster: links, latency, memory bandwidth, matmuls and attention, what is once a step
     Hiding       // all of an axis' communication shows, or none
   };
   Kind kind;
   std::string what;       // "links"; "activations of tensor and fold"
   double slower, faster;  // relative change of the step time: 0.03 is 3 % longer
-  // The layout of the result that is best then, if another
+  // The layout that is best then of those of the result, with its micro-batch and stash policy as they are; if another
   std::optional<std::string> winner_if_slower, winner_if_faster;
 };
 std::vector<Sensitivity> sensitivities(const PlanRequest& request, const SearchResult& result);
@@ -73,11 +73,13 @@ std::vector<SizeWinner> winners_by_nodes(const PlanRequest& request, const Searc
 
 /// What the validation of the rules says of the best plan's step time.
 struct Confidence {
-  double mean_error = 0, largest_error = 0;  // relative, of published runs; 0: there are none
-  std::vector<std::string> beyond;           // that no such run had: "fold", "DeltaNet layers", "fp32"
-  int as_fast = 0;                           // other sets of degrees within the mean error of the best
+  double mean_error = 0, left_out_error = 0, largest_error = 0;  // as of TimeRules; 0: there are none
+  std::vector<std::string> beyond;  // that no such run had: "fold", "DeltaNet layers", "fp32"
+  int as_fast = 0;                  // other sets of degrees within likely_error() of the best
 
   bool has_runs() const { return mean_error > 0; }
+  /// Of a model that the constants were not fitted to.
+  double likely_error() const { return left_out_error > 0 ? left_out_error : mean_error; }
   bool is_measured() const { return has_runs() && beyond.empty(); }
 };
 Confidence confidence(const PlanRequest& request, const SearchResult& result);

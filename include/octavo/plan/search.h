@@ -15,7 +15,7 @@
 //
 // The rules, in the order in which they are applied; a layout dies by the first that it breaks:
 //   layers       pipeline x V > L
-//   experts      expert does not divide the model's experts
+//   experts      expert x tensor does not divide the model's experts, where expert is above 1
 //   batch        data x expert does not divide B; a micro-batch that was asked for exceeds a rank's share
 //   tokens       S < 2 sequence x fold: a rank without tokens
 //   units        tensor divides a dimension not, under `refuse` (its copies under `replicate` live on)

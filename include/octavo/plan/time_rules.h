@@ -20,10 +20,10 @@ struct TimeRules {
   std::string precision;    // "bf16"
   std::string source;       // of the runs that the constants were fitted to, and when these were published
   std::string date;
-  /// Relative, of step times: where the source has several models, of each with constants fitted to the others alone.
-  /// 0: nothing was published.
+  // Relative, of the step times of the source's runs; 0: nothing was published
   double mean_error = 0;
-  double largest_error = 0;             // of any run of the source
+  double left_out_error = 0;  // the mean of each model's with constants fitted to the others; 0: too few models
+  double largest_error = 0;
   std::vector<Axis> axes = {};          // that were above 1 in the runs
   std::vector<std::string> given = {};  // constants that set_time_constant() replaced
 

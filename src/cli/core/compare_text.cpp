@@ -192,7 +192,7 @@ std::string steps_text(const CompareReport& report) {
 std::string trust_text(const CompareReport& report) {
   const Confidence& confidence = report.confidence;
   return cat("\nHow far to trust the times (docs/validation.md): ",
-             confidence.has_runs() ? cat("published steps are missed by ", percent(confidence.mean_error),
+             confidence.has_runs() ? cat("published steps are missed by ", percent(confidence.likely_error()),
                                          " in the mean; closer than that, two layouts are not told apart.\n")
              : report.request.rules.given.empty() ? "nobody published steps of this software on this accelerator.\n"
                                                   : "with constants of --set, no published step speaks for them.\n",

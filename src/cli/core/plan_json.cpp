@@ -133,6 +133,7 @@ json plan_json(const PlanReport& report) {
         {{"nodes", winner.num_nodes}, {"best", winner.plan ? priced_json(*winner.plan, limit) : json()}});
   }
   out["confidence"] = {{"mean_error_rel", confidence.has_runs() ? json(confidence.mean_error) : json()},
+                       {"left_out_error_rel", confidence.left_out_error > 0 ? json(confidence.left_out_error) : json()},
                        {"largest_error_rel", confidence.has_runs() ? json(confidence.largest_error) : json()},
                        {"beyond_published_runs", confidence.beyond},
                        {"as_fast", confidence.as_fast}};

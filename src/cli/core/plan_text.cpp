@@ -10,12 +10,21 @@ namespace octavo::cli {
 namespace {
 
 std::string signed_percent(double share) {
-  return cat(share > 0 ? "+" : "", percent(share));
+  const std::string text = percent(share);
+  return text.starts_with("-") || text == percent(0) ? text : "+" + text;
+}
+
+std::string counted(std::int64_t number, const char* one, const char* many) {
+  return cat(with_commas(number), " ", number == 1 ? one : many);
 }
 
 /// Steps and their parts are compared and added: minutes would hide what they differ by.
 std::string step_text(Seconds seconds) {
   return seconds < 60 ? format_seconds(seconds) : cat(fixed(seconds, 1), " s");
+}
+
+std::string layout_text(const Layout& layout) {
+  return layout.world_size() == 1 ? "one rank" : layout.to_string();
 }
 
 std::string rate_text(double tokens_per_second) {
@@ -25,9 +34,9 @@ std::string rate_text(double tokens_per_second) {
 std::string head_text(const PlanReport& report) {
   const PlanRequest& request = report.request;
   const Accelerator& accelerator = request.cluster.accelerator;
-  std::string text =
-      cat(with_commas(num_parameters(request.model)), " parameters; a step of ", with_commas(request.job.batch),
-          " sequences x ", with_commas(request.job.sequence_length), " tokens\n");
+  std::string text = cat(with_commas(num_parameters(request.model)), " parameters; a step of ",
+                         counted(request.job.batch, "sequence", "sequences"), " x ",
+                         counted(request.job.sequence_length, "token", "tokens"), "\n");
   text += cat(request.cluster.to_string(), ": ", request.cluster.world_size(), " x ", accelerator.full_name, ", ",
               request.cluster.gpus_per_node, " per node, ", accelerator.fabric.link, "; a plan may use ",
               format_bytes(request.memory_limit), " of ",
@@ -86,7 +95,7 @@ std::vector<std::string> plan_row(const std::string& first, const PricedPlan& pl
           percent(plan.time.hfu * busy),
           format_bytes(plan.memory.total()),
           format_bytes(plan.headroom(limit)),
-          plan.plan.layout.to_string(),
+          layout_text(plan.plan.layout),
           cat(plan.plan.micro_batch),
           plan.plan.stash.to_string()};
 }
@@ -129,6 +138,7 @@ std::string beside_text(const PlanReport& report) {
 
 std::string links_text(const GroupLinks& links) {
   if (links.num_nodes == 1) return "in a node";
+  if (!links.is_even) return cat(links.num_nodes, " nodes, at least ", links.ranks_per_node, " each");
   return links.ranks_per_node == 1 ? cat(links.num_nodes, " nodes, 1 each")
                                    : cat(links.num_nodes, " nodes of ", links.ranks_per_node);
 }
@@ -144,7 +154,9 @@ std::string axes_text(const PlanRequest& request, const PricedPlan& plan) {
     const std::array copies{Axis::Data, Axis::Expert, Axis::Sequence};
     const std::span<const Axis> axes = axis == Axis::Data ? std::span<const Axis>(copies) : std::span<const Axis>(one);
     const GroupLinks links = request.cluster.links(mesh, axes);
-    table.add({std::string(axis_name(axis)), cat(links.num_ranks), links_text(links),
+    // ZeRO and gradients go over all ranks with the same weights, with a data axis or without.
+    const bool is_copies = axis == Axis::Data && mesh.size(Axis::Data) == 1;
+    table.add({is_copies ? "gradients" : std::string(axis_name(axis)), cat(links.num_ranks), links_text(links),
                time.bytes > 0 ? std::string(algorithm_name(time.algorithm)) : "-",
                format_bytes(static_cast<Bytes>(time.bytes)), step_text(time.hidden), step_text(time.exposed)});
     any = true;
@@ -156,7 +168,7 @@ std::string detail_text(const PlanReport& report) {
   const PlanDetail& detail = *report.detail;
   const PricedPlan& plan = detail.priced;
   const StepTime& time = plan.time;
-  std::string text = cat("\n", report.is_asked ? "" : "The first in full: ", "\"", plan.plan.layout.to_string(),
+  std::string text = cat("\n", report.is_asked ? "" : "The first in full: ", "\"", layout_text(plan.plan.layout),
                          "\", micro-batch ", plan.plan.micro_batch, ", stash ", plan.plan.stash.to_string(), "\n");
   const int ranks = plan.plan.layout.world_size(), world = report.request.cluster.world_size();
   if (ranks < world) text += cat("idle    ", world - ranks, " of ", world, " accelerators, not in MFU and HFU here\n");
@@ -174,7 +186,7 @@ std::string detail_text(const PlanReport& report) {
               rate_text(time.tokens_per_second), ", MFU ", percent(time.mfu), ", HFU ", percent(time.hfu), "\n");
   constexpr double kBillion = 1e9, kHour = 3600;
   text += cat("bill    ", with_commas(std::llround(kBillion / time.tokens_per_second / kHour * world)),
-              " accelerator-hours per billion tokens on ", world, " accelerators\n");
+              " accelerator-hours per billion tokens on ", counted(world, "accelerator", "accelerators"), "\n");
   return text + axes_text(report.request, plan);
 }
 
@@ -186,7 +198,7 @@ std::string changes_text(const PlanDetail& detail) {
   for (std::size_t i = 0; i < detail.changes.size() && i < kMostRows; ++i) {
     const PlanChange& change = detail.changes[i];
     table.add({change.what, step_text(change.plan.time.total), format_bytes(change.plan.memory.total()),
-               change.plan.plan.layout.to_string()});
+               layout_text(change.plan.plan.layout)});
   }
   return "\nIt would fit with\n" + table.to_string();
 }
@@ -221,7 +233,7 @@ std::string reach_text(const PlanReport& report) {
     table.add({reach.name, reach.largest_micro_batch > 0 ? with_commas(reach.largest_micro_batch) : "none",
                reach.longest_sequence > 0 ? with_commas(reach.longest_sequence) + " tokens" : "none",
                reach.fewest ? cat(reach.fewest->plan.layout.world_size()) : "none fits",
-               reach.fewest ? reach.fewest->plan.layout.to_string() : "-",
+               reach.fewest ? layout_text(reach.fewest->plan.layout) : "-",
                reach.fewest ? step_text(reach.fewest->time.total) : "-", reach.fewest ? cat(reach.times) : "-"});
   }
   return "\nHow far each strategy reaches: all recomputed, the highest ZeRO stage over its data ranks; sequences to "
@@ -248,9 +260,12 @@ std::string sensitivity_table(const PlanReport& report, Sensitivity::Kind kind, 
 }
 
 std::string sensitivity_text(const PlanReport& report) {
-  return sensitivity_table(report, Sensitivity::Kind::TenPercent, "\nWhat the first plan's step hangs on\n",
+  return sensitivity_table(report, Sensitivity::Kind::TenPercent,
+                           "\nWhat the first plan's step hangs on; the best then: of the plans found, each as it is\n",
                            {"10 % of", "slower", "then the best is", "faster", "then the best is"}) +
-         sensitivity_table(report, Sensitivity::Kind::Hiding, "\nIf other shares of its communication were hidden\n",
+         sensitivity_table(report, Sensitivity::Kind::Hiding,
+                           "\nIf other shares of its communication were hidden; the best then: of the plans found "
+                           "(--set searches anew)\n",
                            {"of", "none hidden", "then the best is", "all hidden", "then the best is"});
 }
 
@@ -305,15 +320,28 @@ std::string confidence_text(const PlanReport& report) {
   if (!confidence.has_runs()) {
     return "\nNobody published steps of this software on this accelerator: take times as a rough guide.\n";
   }
-  std::string text = cat("\nHow far to trust the times (docs/validation.md): published steps of ", rules.software,
-                         " on ", rules.accelerator, " are missed by ", percent(confidence.mean_error),
-                         " in the mean, by ", percent(confidence.largest_error), " at most.\n");
+  std::string text = cat("\nHow far to trust the times: published steps of ", rules.software, " on ", rules.accelerator,
+                         " are missed by ", percent(confidence.mean_error), " in the mean and ",
+                         percent(confidence.largest_error), " at most (docs/validation.md)",
+                         confidence.left_out_error > 0
+                             ? cat(", by ", percent(confidence.left_out_error), " with each model left out of the fit")
+                             : "",
+                         ".\n");
   if (!confidence.is_measured()) {
     text += cat("The first plan has what none of these runs had: ", join(confidence.beyond, ", "),
                 ". For that its time is an extrapolation.\n");
   }
-  return text + cat(confidence.as_fast, " other sets of degrees are within ", percent(confidence.mean_error),
-                    " of the first: as fast, as far as this can tell.\n");
+  const StepTime& first = report.detail->priced.time;
+  constexpr double kMuch = 0.05;
+  if (first.fixed > kMuch * first.total) {
+    text += cat(percent(first.fixed / first.total), " of the step is what every step has beside its work, ",
+                step_text(first.fixed), ", whatever the model: short steps are rough guesses.\n");
+  }
+  if (report.found.best.size() > 1) {
+    text += cat(confidence.as_fast, " of the other sets of degrees are within ", percent(confidence.likely_error()),
+                " of the first: as fast, as far as this can tell.\n");
+  }
+  return text;
 }
 
 }  // namespace
