@@ -145,6 +145,20 @@ std::optional<double> fold_crossover(const StrategyLayer& layer, int tensor, int
                      (tensor - 1) * (4 * layer.hidden - 2 * sequence * layer.key_rows));
 }
 
+std::optional<double> fold_crossover_of_step(const StrategyLayer& layer, const StrategyRanks& ranks) {
+  // What is sent grows by as much with every token.
+  const auto sent = [&](const StrategyRanks& of, double tokens) {
+    const StrategyTraffic traffic = strategy_traffic(layer, of, tokens);
+    return traffic.forward + traffic.backward + traffic.once_a_step;
+  };
+  const StrategyRanks fold = on_ranks(Strategy::Fold, ranks.all());
+  constexpr double kMany = 1 << 20;
+  const double more_at_none = sent(fold, 0) - sent(ranks, 0);
+  const double less_per_token = (sent(ranks, kMany) - sent(ranks, 0) - sent(fold, kMany) + sent(fold, 0)) / kMany;
+  if (more_at_none <= 0) return 0;
+  return where_level(more_at_none, less_per_token);
+}
+
 double tokens_that_hide_hops(double rate, double link, double weight_bytes) {
   return weight_bytes * rate / (2 * link);
 }

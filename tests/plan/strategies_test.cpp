@@ -164,6 +164,34 @@ TEST_CASE("indices of a zigzag work on the same pairs and all cuts on all pairs"
   }
 }
 
+TEST_CASE("where fold sends as much as another strategy in a whole step, it does so by the formulas, and less beyond") {
+  const StrategyLayer layer = *strategy_layer(read_model_spec("tests/data/configs/llama-3-8b.json"));
+  const auto sent = [&](const StrategyRanks& ranks, double tokens) {
+    const StrategyTraffic traffic = strategy_traffic(layer, ranks, tokens);
+    return traffic.forward + traffic.backward + traffic.once_a_step;
+  };
+  const StrategyRanks fold = on_ranks(Strategy::Fold, 8);
+  int never = 0;
+  for (const StrategyRanks& ranks :
+       {on_ranks(Strategy::Data, 8), on_ranks(Strategy::Tensor, 8), on_ranks(Strategy::TensorScatter, 8),
+        on_ranks(Strategy::SequenceGather, 8), on_ranks(Strategy::SequenceRing, 8),
+        on_ranks(Strategy::SequenceUlysses, 8), StrategyRanks{Strategy::TensorSequence, 4, 2}}) {
+    CAPTURE(strategy_title(ranks.strategy));
+    const auto crossover = fold_crossover_of_step(layer, ranks);
+    if (!crossover) {
+      ++never;
+      for (const double tokens : {1e3, 1e6, 1e9}) CHECK(sent(fold, tokens) > sent(ranks, tokens));
+      continue;
+    }
+    CHECK(sent(fold, *crossover) == doctest::Approx(sent(ranks, *crossover)));
+    CHECK(sent(fold, 2 * *crossover) < sent(ranks, 2 * *crossover));
+    CHECK(sent(fold, *crossover / 2) > sent(ranks, *crossover / 2));
+  }
+  CHECK(never >= 3);  // data, sequence gather and ulysses
+  CHECK(*fold_crossover_of_step(layer, on_ranks(Strategy::Tensor, 8)) ==
+        doctest::Approx(*fold_crossover(layer).training));
+}
+
 TEST_CASE("the compared layouts are every strategy over the same ranks") {
   const ModelSpec model = read_model_spec("tests/data/configs/llama-3-8b.json");
   const std::vector<ComparedLayout> found = compared_layouts(model, 8);

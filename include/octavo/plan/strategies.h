@@ -113,6 +113,10 @@ FoldCrossover fold_crossover(const StrategyLayer& layer);
 /// The same, forward, against tensor x sequence of the same D, T > 1: (D-1) W / ((T-1) (4 h - 2 S k)).
 std::optional<double> fold_crossover(const StrategyLayer& layer, int tensor, int sequence);
 
+/// The same against any strategy of the same D, for all that is sent: forward, backward and once a step. 0: always,
+/// nullopt: never.
+std::optional<double> fold_crossover_of_step(const StrategyLayer& layer, const StrategyRanks& ranks);
+
 /// From how many tokens per rank on the MLP's hops round the fold hide behind its matmuls, at a rate in FLOP/s and a
 /// link in bytes/s each way: e rate / (2 link), in backward (e + g) rate / (4 link); e and g bytes of an element of the
 /// weights and of their gradients.

@@ -40,7 +40,11 @@ json layer_json(const CompareReport& report) {
   if (!report.layer) return {};
   const StrategyLayer& layer = *report.layer;
   const FoldCrossover tensor = fold_crossover(layer);
-  json both = json::array(), lengths = json::array();
+  json both = json::array(), lengths = json::array(), steps = json::array();
+  for (const StrategyRanks& ranks : report.strategies()) {
+    if (ranks.strategy == Strategy::Fold) continue;
+    steps.push_back({{"strategy", strategy_label(ranks)}, {"tokens", number(fold_crossover_of_step(layer, ranks))}});
+  }
   for (const StrategyRanks& ranks : report.strategies()) {
     if (ranks.strategy != Strategy::TensorSequence) continue;
     both.push_back({{"tensor", ranks.tensor},
@@ -65,7 +69,8 @@ json layer_json(const CompareReport& report) {
               {"training_tokens", number(tensor.training)},
               {"training_inputs_again_tokens", number(tensor.training_again)},
               {"training_recompute_tokens", number(tensor.with_recompute)}}},
-            {"tensor_sequence", both}}},
+            {"tensor_sequence", both},
+            {"all_of_a_step", steps}}},
           {"lengths", lengths}};
 }
 

@@ -50,7 +50,10 @@ std::string traffic_table(const CompareReport& report, double tokens) {
     table.add({strategy_label(ranks), count_text(sent.forward), count_text(sent.backward),
                count_text(sent.inputs_again), count_text(sent.once_a_step), size_text(total_sent(sent), report)});
   }
-  return "Sent by a rank, elements; inputs again: only where they are gathered in backward too, not in the bytes\n" +
+  return "Sent by a rank, elements; inputs again: only where they are gathered in backward too, not in the bytes. "
+         "Bytes:\n"
+         "2 of every element, as in the paper; octavo's own gradients have 4. Degrees are taken to divide, here and "
+         "below\n" +
          table.to_string();
 }
 
@@ -94,6 +97,10 @@ std::string crossover_text(const CompareReport& report) {
     if (ranks.strategy != Strategy::TensorSequence) continue;
     table.add(
         {strategy_label(ranks), "forward", tokens_text(fold_crossover(*report.layer, ranks.tensor, ranks.sequence))});
+  }
+  for (const StrategyRanks& ranks : report.strategies()) {
+    if (ranks.strategy == Strategy::Fold) continue;
+    table.add({strategy_label(ranks), "all of a step", tokens_text(fold_crossover_of_step(*report.layer, ranks))});
   }
   return "\nFold sends no more than others from so many tokens of a micro-batch on\n" + table.to_string();
 }
