@@ -185,7 +185,8 @@ std::string detail_text(const PlanReport& report) {
   text += cat("work    ", format_flops(time.model), " of the model, ", format_flops(time.executed), " executed; ",
               rate_text(time.tokens_per_second), ", MFU ", percent(time.mfu), ", HFU ", percent(time.hfu), "\n");
   constexpr double kBillion = 1e9, kHour = 3600;
-  text += cat("bill    ", with_commas(std::llround(kBillion / time.tokens_per_second / kHour * world)),
+  const double hours = kBillion / time.tokens_per_second / kHour * world;
+  text += cat("bill    ", hours < 100 ? fixed(hours, 1) : with_commas(std::llround(hours)),
               " accelerator-hours per billion tokens on ", counted(world, "accelerator", "accelerators"), "\n");
   return text + axes_text(report.request, plan);
 }
