@@ -62,6 +62,20 @@ TEST_CASE("the bytes of an axis are those of the ledger") {
   }
 }
 
+TEST_CASE("the bytes of an axis are those of the ledger where tensor replicates or pads") {
+  for (const std::string layout :
+       {"data=2:zero1 tensor=16:replicate", "data=2 tensor=3:replicate", "data=2:zero1 tensor=16:scatter:replicate",
+        "data=2:zero1 tensor=16:pad", "data=4 tensor=6:scatter:replicate"}) {
+    const StepPlan plan{parse_layout(layout), 1, {}};
+    const StepTime step = step_of(plan, "H100x8x4");
+    for (const Axis axis : {Axis::Data, Axis::Tensor}) {
+      CAPTURE(layout);
+      CAPTURE(axis_name(axis));
+      CHECK(step.axis(axis).bytes == doctest::Approx(ledger_bytes(plan, axis)).epsilon(0.01));
+    }
+  }
+}
+
 TEST_CASE("the parts of a step add up, and utilisation is FLOPs over time and peak") {
   for (const std::string layout :
        {"data=8:zero3", "pipeline=2 data=2 tensor=2", "fold=8", "sequence=4:ulysses tensor=2"}) {
