@@ -75,6 +75,103 @@ void add(StepTime& step, const LayerStep& layer, double times, double share) {
   add(at(Axis::Expert), layer.traffic.expert, layer.expert_exposed, times, share);
 }
 
+/// What crosses the border of two stages, per micro-batch.
+struct Border {
+  Traffic traffic;
+  Seconds seconds = 0;  // of the traffic, hidden or not
+  Seconds latency = 0;  // beside it, never hidden
+};
+
+Border border_of(const StepPlan& plan, const AxisGroups& groups, const StepParts& parts, double hidden, double element,
+                 const TimeRules& rules) {
+  Border border;
+  const int stages = plan.layout.mesh.size(Axis::Pipeline), chunks = plan.layout.virtual_stages;
+  if (stages == 1) return border;
+  const double cut = plan.layout.tensor_form == TensorForm::Scatter ? plan.layout.mesh.size(Axis::Tensor) : 1;
+  const double message = parts.share.local_tokens * hidden * element / cut;
+  border.traffic.add(groups.pipeline, stages, Collective::Send, message, 2.0 * chunks);
+  border.seconds = border.traffic.seconds / rules.collective_share;
+  border.latency = rules.border_latency * chunks * std::min(stages - 1, 2) / 2;
+  return border;
+}
+
+/// The stages' times of one micro-batch, and of the slowest what its ranks show of the border, and the computing that
+/// hides nothing yet.
+struct Pipeline {
+  std::vector<StageTimes> times;
+  int slowest = 0;
+  Seconds border_exposed = 0, room = 0;
+};
+
+Pipeline pipeline_of(const StepParts& parts, const StageLayers& cut, int stages, const Border& border,
+                     const TimeRules& rules) {
+  Pipeline pipeline;
+  pipeline.times.reserve(static_cast<std::size_t>(stages));
+  for (int stage = 0; stage < stages; ++stage) {
+    double forward = 0, total = 0, computing = 0, hidden = 0;
+    for (std::size_t kind = 0; kind < parts.layers.size(); ++kind) {
+      const LayerStep& layer = parts.layers[kind];
+      const double n = cut.at(stage, kind);
+      forward += n * (layer.forward.sum() + layer.exposed() / 3 + layer.host / 3);
+      total += n * layer.total();
+      computing += n * layer.computing();
+      hidden += n * layer.hidden;
+    }
+    if (stage == stages - 1) {
+      forward += parts.head.forward.sum();
+      total += parts.head.total();
+      computing += parts.head.computing();
+      hidden += parts.head.hidden;
+    }
+    const double room = rules.overlap * computing - hidden;
+    const double border_hidden = hidden_part(border.seconds, room, rules.pipeline_exposed);
+    const double border_exposed = border.seconds - border_hidden + border.latency;
+    total = (total + border_exposed) * parts.mean_fill;
+    forward = (forward + border_exposed / 2) * parts.mean_fill;
+    pipeline.times.push_back({forward, (total - forward) / 2, (total - forward) / 2});
+    if (stage > 0 && pipeline.times.back().sum() <= pipeline.times[pipeline.slowest].sum()) continue;
+    pipeline.slowest = stage;
+    pipeline.border_exposed = border_exposed;
+    pipeline.room = room - border_hidden;
+  }
+  return pipeline;
+}
+
+/// Gradients and weights over the ranks that hold the same: once a step, or per micro-batch under ZeRO 3, where each
+/// layer travels by itself. Elements are those of a rank of tensor, fold and expert on a stage.
+struct Copies {
+  Traffic traffic;
+  double dense = 0, experts = 0;
+};
+
+/// `ends`: elements of embedding and head on the stage, before fold cuts.
+Copies copies_of(const StepPlan& plan, const AxisGroups& groups, const StepParts& parts, const StageLayers& cut,
+                 int stage, double ends, double element, const TimeRules& rules) {
+  const double fold = plan.layout.mesh.size(Axis::Fold);
+  const bool by_layer = plan.layout.zero == ZeroStage::Weights;
+  Copies copies;
+  const auto travel = [&](double dense, double experts, double times) {
+    for (const auto& [group, num_ranks, elements] :
+         {std::tuple{&groups.all_tokens, groups.num_all_tokens, dense}, {&groups.data, groups.num_data, experts}}) {
+      const bool gathers_gradients = plan.layout.zero == ZeroStage::None;
+      copies.traffic.add(*group, num_ranks, Collective::ReduceScatter, elements * rules.gradient_bytes, times);
+      copies.traffic.add(*group, num_ranks, Collective::AllGather,
+                         elements * (gathers_gradients ? rules.gradient_bytes : element), (by_layer ? 2 : 1) * times);
+    }
+  };
+  copies.dense = ends / fold;
+  if (by_layer) travel(ends / fold, 0, parts.micro_batches);
+  for (std::size_t kind = 0; kind < parts.layers.size(); ++kind) {
+    const HeldElements& held = parts.layers[kind].held;
+    const double n = cut.at(stage, kind), dense = (held.mixer + held.ffn) / fold, experts = held.experts / fold;
+    copies.dense += n * dense;
+    copies.experts += n * experts;
+    if (by_layer) travel(dense, experts, n * parts.micro_batches);
+  }
+  if (!by_layer) travel(copies.dense, copies.experts, 1);
+  return copies;
+}
+
 PipelineKind kind_of(PipelineForm form) {
   switch (form) {
     case PipelineForm::AllForward:
@@ -151,118 +248,46 @@ StepTime TimeModel::step(const StepPlan& plan, const AxisGroups& groups, const S
   const Sizes& sizes = *sizes_;
   const TimeRules& rules = sizes.rules;
   const int stages = plan.layout.mesh.size(Axis::Pipeline), chunks = plan.layout.virtual_stages;
-  const int tensor = plan.layout.mesh.size(Axis::Tensor), fold = plan.layout.mesh.size(Axis::Fold);
-
-  const std::vector<LayerStep>& layers = parts.layers;
-  const LayerStep& head = parts.head;
-
-  // Borders between stages
-  double border = 0, border_latency = 0;  // of the traffic, hidden or not; of what is beside it
-  Traffic border_traffic;
-  if (stages > 1) {
-    const double cut = plan.layout.tensor_form == TensorForm::Scatter ? tensor : 1;
-    const double message = parts.share.local_tokens * sizes.hidden * sizes.speeds.element / cut;
-    border_traffic.add(groups.pipeline, stages, Collective::Send, message, 2.0 * chunks);
-    border = border_traffic.seconds / rules.collective_share;
-    border_latency = rules.border_latency * chunks * std::min(stages - 1, 2) / 2;
-  }
-
   const StageLayers cut = sizes.kinds.cut(stages, chunks);
-  std::vector<StageTimes> times;
-  times.reserve(static_cast<std::size_t>(stages));
-  int slowest = 0;
-  double slowest_border = 0, slowest_room = 0;  // of a micro-batch; room: computing that hides nothing yet
-  for (int stage = 0; stage < stages; ++stage) {
-    double forward = 0, total = 0, computing = 0, hidden = 0;
-    for (std::size_t kind = 0; kind < layers.size(); ++kind) {
-      const double n = cut.at(stage, kind);
-      forward += n * (layers[kind].forward.sum() + layers[kind].exposed() / 3 + layers[kind].host / 3);
-      total += n * layers[kind].total();
-      computing += n * layers[kind].computing();
-      hidden += n * layers[kind].hidden;
-    }
-    if (stage == stages - 1) {
-      forward += head.forward.sum();
-      total += head.total();
-      computing += head.computing();
-      hidden += head.hidden;
-    }
-    const double border_hidden = hidden_part(border, rules.overlap * computing - hidden, rules.pipeline_exposed);
-    const double border_exposed = border - border_hidden + border_latency;
-    total = (total + border_exposed) * parts.mean_fill;
-    forward = (forward + border_exposed / 2) * parts.mean_fill;
-    times.push_back({forward, (total - forward) / 2, (total - forward) / 2});
-    if (stage > 0 && times.back().sum() <= times[slowest].sum()) continue;
-    slowest = stage;
-    slowest_border = border_exposed;
-    slowest_room = rules.overlap * computing - hidden - border_hidden;
-  }
+  const Border border = border_of(plan, groups, parts, sizes.hidden, sizes.speeds.element, rules);
+  const Pipeline pipeline = pipeline_of(parts, cut, stages, border, rules);
+  const int slowest = pipeline.slowest;
 
   StepTime step;
   const double rounds = parts.micro_batches * parts.mean_fill;
-  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
-    add(step, layers[kind], rounds * cut.at(slowest, kind), rules.collective_share);
+  for (std::size_t kind = 0; kind < parts.layers.size(); ++kind) {
+    add(step, parts.layers[kind], rounds * cut.at(slowest, kind), rules.collective_share);
   }
   if (slowest == stages - 1) {
-    step.head = rounds * head.computing();
+    step.head = rounds * parts.head.computing();
     StepTime rest;  // its parts are in `head`; only its communication counts apart
-    add(rest, head, rounds, rules.collective_share);
+    add(rest, parts.head, rounds, rules.collective_share);
     for (std::size_t i = 0; i < rest.axes.size(); ++i) {
       step.axes[i].bytes += rest.axes[i].bytes;
       step.axes[i].hidden += rest.axes[i].hidden;
       step.axes[i].exposed += rest.axes[i].exposed;
     }
   }
-  auto& pipeline = step.axes[static_cast<int>(Axis::Pipeline)];
-  add(pipeline, border_traffic, slowest_border, rounds, rules.collective_share);
-  const double busy = parts.micro_batches * times[slowest].sum();
+  add(step.axes[static_cast<int>(Axis::Pipeline)], border.traffic, pipeline.border_exposed, rounds,
+      rules.collective_share);
   if (stages > 1) {
     const PipelineShape shape{kind_of(plan.layout.pipeline_form), stages, parts.micro_batches, chunks};
-    step.bubble = std::max(0.0, pipeline_makespan(shape, times) - busy);
+    const double busy = parts.micro_batches * pipeline.times[slowest].sum();
+    step.bubble = std::max(0.0, pipeline_makespan(shape, pipeline.times) - busy);
   }
 
-  // Once a step, or per micro-batch under ZeRO 3: gradients and weights over the ranks that read other tokens. There
-  // each layer travels by itself.
   const double rows = sizes.vocabulary * sizes.hidden * parts.share.vocabulary;
-  double ends = 0;  // elements of embedding and head on the slowest stage's ranks
-  if (stages == 1) ends = sizes.tied ? rows : 2 * rows;
-  if (stages > 1 && (slowest == 0 || slowest == stages - 1)) ends = rows;
-  const double element = sizes.speeds.element;
-  Traffic gradients;
-  double dense = ends / fold, experts = 0;  // elements
-  const auto travel = [&](const CollectiveTimes& group, int num_ranks, double elements, double repeats) {
-    gradients.add(group, num_ranks, Collective::AllGather, elements * element, 2.0 * parts.micro_batches * repeats);
-    gradients.add(group, num_ranks, Collective::ReduceScatter, elements * rules.gradient_bytes,
-                  parts.micro_batches * repeats);
-  };
-  const bool by_layer = plan.layout.zero == ZeroStage::Weights;
-  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
-    const HeldElements& held = layers[kind].held;
-    const double n = cut.at(slowest, kind), of_layer = (held.mixer + held.ffn) / fold;
-    dense += n * of_layer;
-    experts += n * held.experts / fold;
-    if (!by_layer) continue;
-    travel(groups.all_tokens, groups.num_all_tokens, of_layer, n);
-    travel(groups.data, groups.num_data, held.experts / fold, n);
-  }
-  if (by_layer) {
-    travel(groups.all_tokens, groups.num_all_tokens, ends / fold, 1);
-  } else {
-    for (const auto& [group, num_ranks, elements] :
-         {std::tuple{&groups.all_tokens, groups.num_all_tokens, dense}, {&groups.data, groups.num_data, experts}}) {
-      gradients.add(*group, num_ranks, Collective::ReduceScatter, elements * rules.gradient_bytes);
-      gradients.add(*group, num_ranks, Collective::AllGather,
-                    elements * (plan.layout.zero == ZeroStage::None ? rules.gradient_bytes : element));
-    }
-  }
-  const double sent = gradients.seconds / rules.collective_share;
-  const double data_exposed = sent - hidden_part(sent, rounds * slowest_room, rules.data_exposed);
-  add(step.axes[static_cast<int>(Axis::Data)], gradients, data_exposed, 1, rules.collective_share);
+  const bool has_end = slowest == 0 || slowest == stages - 1;
+  const double ends = stages > 1 ? (has_end ? rows : 0) : sizes.tied ? rows : 2 * rows;
+  const Copies copies = copies_of(plan, groups, parts, cut, slowest, ends, sizes.speeds.element, rules);
+  const double sent = copies.traffic.seconds / rules.collective_share;
+  const double hidden = hidden_part(sent, rounds * pipeline.room, rules.data_exposed);
+  add(step.axes[static_cast<int>(Axis::Data)], copies.traffic, sent - hidden, 1, rules.collective_share);
 
   const bool cuts_optimizer = plan.layout.zero != ZeroStage::None;
-  step.optimizer =
-      (dense / (cuts_optimizer ? groups.num_all_tokens : 1) + experts / (cuts_optimizer ? groups.num_data : 1)) *
-      rules.optimizer_bytes / sizes.speeds.memory;
+  step.optimizer = (copies.dense / (cuts_optimizer ? groups.num_all_tokens : 1) +
+                    copies.experts / (cuts_optimizer ? groups.num_data : 1)) *
+                   rules.optimizer_bytes / sizes.speeds.memory;
   step.fixed = rules.step_latency;
   step.total = step.matmul + step.attention + step.memory_bound + step.recompute + step.host + step.head +
                step.optimizer + step.fixed + step.bubble + step.exposed();
