@@ -6,6 +6,7 @@
 #include "octavo/plan/activations.h"
 #include "octavo/validation/golden_model.h"
 #include "validation/answers.h"
+#include "validation/golden_case.h"
 
 namespace octavo {
 namespace {
@@ -22,7 +23,7 @@ struct Published {
 /// Models are described by the cases that give their sizes.
 std::map<std::string, Published> gpt_models(const json& file) {
   std::map<std::string, Published> models;
-  for (const json& each : file["cases"]) {
+  for (const json& each : cases_of(file)) {
     const json in = each.is_object() ? each.value("input", json::object()) : json::object();
     bool whole = in.is_object() && in.contains("model") && in["model"].is_string();
     for (const char* key : {"s", "b", "h", "a", "L", "t", "p", "interleave"}) {

@@ -81,11 +81,12 @@ json answer_of(const std::vector<Answer>& answers, const json& item, std::string
 }  // namespace
 
 IdentityReport check_identities(const json& file) {
+  const json& cases = cases_of(file);
   const std::vector<Answer> answers = {audit_answer(file), activation_answer(file), pipeline_answer(),
                                        hardware_answer(),  flops_answer(file),      strategy_answer(file)};
   IdentityReport report;
   Comparison comparison(report);
-  for (const json& item : cases_of(file)) {
+  for (const json& item : cases) {
     const bool whole = item.is_object() && item.contains("id") && item["id"].is_string() && item.contains("expect") &&
                        item["expect"].is_object() && item.contains("input") && item["input"].is_object();
     if (!whole) {

@@ -110,7 +110,8 @@ TEST_CASE("what cannot be checked is left out with its reason and is never taken
     }
   }
   folder.write("file.json", memory);
-  for (const ValidationRow& row : validate_folder(folder.path.string())[0].rows) {
+  const auto of_memory = validate_folder(folder.path.string());
+  for (const ValidationRow& row : of_memory[0].rows) {
     CAPTURE(row.id);
     if (row.is_used()) CHECK(row.published > 0);
   }
@@ -119,7 +120,8 @@ TEST_CASE("what cannot be checked is left out with its reason and is never taken
     if (item["input"].is_object()) item["input"]["tp"] = 0;
   }
   folder.write("file.json", times);
-  for (const ValidationRow& row : validate_folder(folder.path.string())[0].time->rows) CHECK(!row.is_used());
+  const auto of_times = validate_folder(folder.path.string());
+  for (const ValidationRow& row : of_times[0].time->rows) CHECK(!row.is_used());
 
   json identities = golden("activation_memory.json");
   const std::size_t all = identities["cases"].size();
