@@ -194,7 +194,7 @@ TEST_CASE("when a rank dies that holds and lends, readers finish what they hold,
 
 TEST_CASE("memory that is lent when its owner fails is freed when the last reader has released it") {
   std::weak_ptr<std::vector<float>> watched;
-  std::atomic<bool> owner_gone{false}, alive_while_held{false}, freed_after{false};
+  std::atomic<bool> reader_ready{false}, owner_gone{false}, alive_while_held{false}, freed_after{false};
   CHECK_THROWS_AS(run_rank_threads(ranks(2),
                                    [&](ThreadRank& rank) {
                                      const auto group = everyone(rank);
@@ -205,6 +205,8 @@ TEST_CASE("memory that is lent when its owner fails is freed when the last reade
                                          ThreadPending lent = share(*group, memory, 0);
                                          memory.reset();
                                          group->post(barrier_call()).wait();
+                                         // A reader that still waits in the barrier would be told of the failure there.
+                                         while (!reader_ready) std::this_thread::yield();
                                          throw CommError("the owner leaves");
                                        } catch (...) {
                                          owner_gone = true;
@@ -215,6 +217,7 @@ TEST_CASE("memory that is lent when its owner fails is freed when the last reade
                                        ThreadPending held = share(*group, nullptr, 0);
                                        held.wait();
                                        group->post(barrier_call()).wait();
+                                       reader_ready = true;
                                        while (!owner_gone) std::this_thread::yield();
                                        alive_while_held = !watched.expired() && reads(held, 0);
                                      }
