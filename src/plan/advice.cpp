@@ -5,6 +5,15 @@
 #include "octavo/spec/parameters.h"
 
 namespace octavo {
+namespace {
+
+std::optional<PricedPlan> fastest(const PlanRequest& request, const SearchSpace& space) {
+  SearchResult found = search(request, space);
+  if (found.best.empty()) return std::nullopt;
+  return std::move(found.best.front());
+}
+
+}  // namespace
 
 std::vector<LengthWinner> winners_by_length(const PlanRequest& request, const SearchSpace& space,
                                             std::span<const std::int64_t> lengths) {
@@ -16,8 +25,7 @@ std::vector<LengthWinner> winners_by_length(const PlanRequest& request, const Se
     changed.job.sequence_length = length;
     changed.job.batch = length >= 1 ? tokens / length : 0;
     if (changed.job.batch >= 1) {
-      SearchResult found = search(changed, space);
-      if (!found.best.empty()) winner.plan = std::move(found.best.front());
+      winner.plan = fastest(changed, space);
     }
     winners.push_back(std::move(winner));
   }
@@ -28,12 +36,9 @@ std::vector<SizeWinner> winners_by_nodes(const PlanRequest& request, const Searc
                                          std::span<const int> num_nodes) {
   std::vector<SizeWinner> winners;
   for (const int count : num_nodes) {
-    SizeWinner winner{count, std::nullopt};
     PlanRequest changed = request;
     changed.cluster.num_nodes = count;
-    SearchResult found = search(changed, space);
-    if (!found.best.empty()) winner.plan = std::move(found.best.front());
-    winners.push_back(std::move(winner));
+    winners.push_back({count, fastest(changed, space)});
   }
   return winners;
 }

@@ -68,29 +68,21 @@ class Variants {
   }
 
   void forms() {
-    const auto& mesh = plan_.layout.mesh;
-    if (mesh.size(Axis::Tensor) > 1 && plan_.layout.tensor_form == TensorForm::AllReduce) {
+    forms_of(Axis::Tensor, &Layout::tensor_form, {{TensorForm::Scatter, "tensor:scatter"}});
+    forms_of(Axis::Fold, &Layout::fold_form,
+             {{FoldForm::Weights, "fold:weights"}, {FoldForm::Activations, "fold:activations"}});
+    forms_of(Axis::Sequence, &Layout::sequence_form,
+             {{SequenceForm::Ring, "sequence:ring"}, {SequenceForm::Ulysses, "sequence:ulysses"}});
+  }
+
+  template <class Form>
+  void forms_of(Axis axis, Form Layout::*member, std::initializer_list<std::pair<Form, const char*>> others) {
+    if (plan_.layout.mesh.size(axis) == 1) return;
+    for (const auto& [form, name] : others) {
+      if (form == plan_.layout.*member) continue;
       StepPlan changed = plan_;
-      changed.layout.tensor_form = TensorForm::Scatter;
-      add("tensor:scatter", changed);
-    }
-    if (mesh.size(Axis::Fold) > 1) {
-      for (const auto& [form, name] :
-           {std::pair{FoldForm::Weights, "fold:weights"}, {FoldForm::Activations, "fold:activations"}}) {
-        if (form == plan_.layout.fold_form) continue;
-        StepPlan changed = plan_;
-        changed.layout.fold_form = form;
-        add(name, changed);
-      }
-    }
-    if (mesh.size(Axis::Sequence) > 1) {
-      for (const auto& [form, name] :
-           {std::pair{SequenceForm::Ring, "sequence:ring"}, {SequenceForm::Ulysses, "sequence:ulysses"}}) {
-        if (form == plan_.layout.sequence_form) continue;
-        StepPlan changed = plan_;
-        changed.layout.sequence_form = form;
-        add(name, changed);
-      }
+      changed.layout.*member = form;
+      add(name, changed);
     }
   }
 

@@ -71,9 +71,8 @@ std::vector<Degrees> PlanSpace::degrees() const {
   const int world = request_.cluster.world_size();
   const std::vector<int> all = divisors(world);
   const auto allowed = [&](Axis axis) {
-    const bool runs = !space_.runnable || axis == Axis::Data || axis == Axis::Fold || axis == Axis::Tensor;
     const bool means = axis != Axis::Expert || num_experts_ > 0;
-    return runs && means && space_.allows(axis) ? all : std::vector<int>{1};
+    return means && space_.allows(axis) ? all : std::vector<int>{1};
   };
   // Each axis takes what those before it left; data takes the rest.
   constexpr std::array kOrder = {Axis::Pipeline, Axis::Expert, Axis::Sequence, Axis::Fold, Axis::Tensor};

@@ -218,6 +218,11 @@ constexpr std::array<RuleWords, kNumRules> kRules = {{
 
 }  // namespace
 
+bool SearchSpace::allows(Axis axis) const {
+  const bool runs = !runnable || axis == Axis::Data || axis == Axis::Fold || axis == Axis::Tensor;
+  return runs && axes[static_cast<std::size_t>(axis)];
+}
+
 bool SearchSpace::allows(ZeroStage stage) const {
   const bool runs = !runnable || stage != ZeroStage::Weights;
   return runs && (zero.empty() || std::find(zero.begin(), zero.end(), stage) != zero.end());

@@ -129,8 +129,7 @@ class StepCount {
     const double window = rules_.overlap * step.computing();
     double wanted = 0;
     for (const Part& part : parts) wanted += hidden_part(part.seconds / rules_.collective_share, window, part.share);
-    if (wanted == 0) wanted = window;
-    const double granted = std::min(1.0, window / wanted);
+    const double granted = wanted > window ? window / wanted : 1;
     for (const Part& part : parts) {
       const double seconds = part.seconds / rules_.collective_share;
       const double hidden = granted * hidden_part(seconds, window, part.share);

@@ -14,10 +14,9 @@ class Reach {
  public:
   Reach(const PlanRequest& request, const SearchSpace& space, std::span<const Axis> axes)
       : request_(request), space_(space), world_(request.cluster.world_size()), axes_(axes.begin(), axes.end()) {
-    for (int degree = 1; degree <= world_; ++degree) {
-      if (world_ % degree == 0) divisors_.push_back(degree);
-    }
-    extend({}, axes);
+    extend(
+        {}, axes, world_, [&](int ranks) { return world_ % ranks == 0; }, replicas_);
+    if (!replicas_.empty()) name_ = strategy_name(layout_of(replicas_.front()));
   }
 
   StrategyReach run() {
@@ -37,19 +36,20 @@ class Reach {
   static constexpr int kMostRanks = 4096;  // of a replica by any degrees
   static constexpr std::int64_t kMostSequences = 1 << 16, kTokens = 1024, kMostTokens = std::int64_t{1} << 27;
 
-  void extend(const Degrees& degrees, std::span<const Axis> axes) {
+  /// Degrees of the axes, all above 1, that multiply to `most` ranks or fewer, and whose products on the way are taken.
+  template <class Takes>
+  void extend(const Degrees& degrees, std::span<const Axis> axes, int most, const Takes& takes,
+              std::vector<Degrees>& found) const {
     if (axes.empty()) {
-      replicas_.push_back(degrees);
-      if (name_.empty()) name_ = strategy_name(layout_of(degrees));
+      found.push_back(degrees);
       return;
     }
     internal_check(axes.front() != Axis::Data, "[plan] data belongs to every strategy");
-    for (const int degree : divisors_) {
-      const std::int64_t ranks = std::int64_t{degrees.replica()} * degree;
-      if (degree == 1 || ranks > world_ || world_ % ranks != 0 || !allows(axes.front(), degree)) continue;
+    for (int degree = 2; degrees.replica() * degree <= most; ++degree) {
+      if (!takes(degrees.replica() * degree) || !allows(axes.front(), degree)) continue;
       Degrees next = degrees;
       next.of(axes.front()) = degree;
-      extend(next, axes.subspan(1));
+      extend(next, axes.subspan(1), most, takes, found);
     }
   }
 
@@ -127,25 +127,12 @@ class Reach {
     return best;
   }
 
-  /// Degrees of the axes, all above 1, that the cluster has ranks for.
-  void extend_freely(const Degrees& degrees, std::span<const Axis> axes, std::vector<Degrees>& found) const {
-    if (axes.empty()) {
-      found.push_back(degrees);
-      return;
-    }
-    for (int degree = 2; degrees.replica() * degree <= std::min(world_, kMostRanks); ++degree) {
-      if (!allows(axes.front(), degree)) continue;
-      Degrees next = degrees;
-      next.of(axes.front()) = degree;
-      extend_freely(next, axes.subspan(1), found);
-    }
-  }
-
   /// Replicas by any degrees, those of few ranks first, each with the fewest data ranks that do and share out the
   /// batch. More data ranks never need more memory.
   void find_fewest(StrategyReach& reach) const {
     std::vector<Degrees> replicas;
-    extend_freely({}, axes_, replicas);
+    extend(
+        {}, axes_, std::min(world_, kMostRanks), [](int) { return true; }, replicas);
     std::stable_sort(replicas.begin(), replicas.end(),
                      [](const Degrees& a, const Degrees& b) { return a.replica() < b.replica(); });
     std::vector<int> shares;  // of the batch, whole
@@ -191,7 +178,6 @@ class Reach {
   const SearchSpace& space_;
   int world_;
   std::vector<Axis> axes_;
-  std::vector<int> divisors_;
   std::vector<Degrees> replicas_;
   std::string name_;
 };
@@ -211,8 +197,7 @@ std::vector<StrategyReach> strategy_reach(const PlanRequest& request, const Sear
   if (num_experts(request.model) > 0) strategies.push_back({Axis::Expert});
   std::vector<StrategyReach> found;
   for (const std::vector<Axis>& axes : strategies) {
-    const auto runs = [&](Axis axis) { return !space.runnable || axis == Axis::Fold || axis == Axis::Tensor; };
-    if (!std::all_of(axes.begin(), axes.end(), [&](Axis axis) { return space.allows(axis) && runs(axis); })) continue;
+    if (!std::all_of(axes.begin(), axes.end(), [&](Axis axis) { return space.allows(axis); })) continue;
     StrategyReach reach = Reach(request, space, axes).run();
     if (!reach.name.empty()) found.push_back(std::move(reach));
   }

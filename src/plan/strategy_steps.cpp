@@ -14,29 +14,30 @@ std::vector<ComparedLayout> compared_layouts(const ModelSpec& model, int ranks) 
   std::vector<ComparedLayout> found;
   const auto misfit = [&](int tensor) { return tensor_fit(model, tensor).failing.empty() ? "" : ":replicate"; };
   const auto add = [&](const StrategyRanks& of, const std::string& text) { found.push_back({of, parse_layout(text)}); };
+  // With a sequence axis; `zero` cuts what its ranks hold alike, `form` is the tensor axis'.
+  const auto add_sequences = [&](const char* zero) {
+    add(on_ranks(Strategy::SequenceGather, ranks), cat(zero, "sequence=", ranks, ":gather"));
+    add(on_ranks(Strategy::SequenceRing, ranks), cat(zero, "sequence=", ranks, ":ring"));
+    add(on_ranks(Strategy::SequenceUlysses, ranks), cat(zero, "sequence=", ranks, ":ulysses"));
+  };
+  const auto add_mixes = [&](const char* zero, const char* form) {
+    for (int tensor = 2; tensor < ranks; ++tensor) {
+      if (ranks % tensor != 0) continue;
+      const int sequence = ranks / tensor;
+      add({Strategy::TensorSequence, tensor, sequence},
+          cat(zero, "sequence=", sequence, ":gather tensor=", tensor, form, misfit(tensor)));
+    }
+  };
+  constexpr const char* kZero3 = "data=1:zero3 ";
   add(on_ranks(Strategy::Data, ranks), cat("data=", ranks, ":zero3"));
   add(on_ranks(Strategy::Tensor, ranks), cat("tensor=", ranks, misfit(ranks)));
   add(on_ranks(Strategy::TensorScatter, ranks), cat("tensor=", ranks, ":scatter", misfit(ranks)));
-  add(on_ranks(Strategy::SequenceGather, ranks), cat("sequence=", ranks, ":gather"));
-  add(on_ranks(Strategy::SequenceRing, ranks), cat("sequence=", ranks, ":ring"));
-  add(on_ranks(Strategy::SequenceUlysses, ranks), cat("sequence=", ranks, ":ulysses"));
-  for (int tensor = 2; tensor < ranks; ++tensor) {
-    if (ranks % tensor != 0) continue;
-    const int sequence = ranks / tensor;
-    add({Strategy::TensorSequence, tensor, sequence},
-        cat("sequence=", sequence, ":gather tensor=", tensor, misfit(tensor)));
-  }
+  add_sequences("");
+  add_mixes("", "");
   add(on_ranks(Strategy::Fold, ranks), cat("fold=", ranks, ":weights"));
   add(on_ranks(Strategy::Fold, ranks), cat("fold=", ranks, ":activations"));
-  add(on_ranks(Strategy::SequenceGather, ranks), cat("data=1:zero3 sequence=", ranks, ":gather"));
-  add(on_ranks(Strategy::SequenceRing, ranks), cat("data=1:zero3 sequence=", ranks, ":ring"));
-  add(on_ranks(Strategy::SequenceUlysses, ranks), cat("data=1:zero3 sequence=", ranks, ":ulysses"));
-  for (int tensor = 2; tensor < ranks; ++tensor) {
-    if (ranks % tensor != 0) continue;
-    const int sequence = ranks / tensor;
-    add({Strategy::TensorSequence, tensor, sequence},
-        cat("data=1:zero3 sequence=", sequence, ":gather tensor=", tensor, ":scatter", misfit(tensor)));
-  }
+  add_sequences(kZero3);
+  add_mixes(kZero3, ":scatter");
   return found;
 }
 

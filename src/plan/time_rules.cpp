@@ -114,7 +114,7 @@ FoundRules find_time_rules(std::string_view software, const Accelerator& device)
                                        is_known ? "" : " as the file describes it",
                                        " is known; the shares are those on ", nearest_rules->accelerator)};
   found.rules.accelerator = device.name;
-  found.rules.mean_error = found.rules.left_out_error = found.rules.largest_error = 0;
+  found.rules.forget_errors();
   found.rules.axes.clear();
   if (device.measured_bf16_flops && device.bf16_flops) {
     const double reached = device.measured_bf16_flops->value / device.bf16_flops->value;
@@ -177,7 +177,7 @@ void set_time_constants(TimeRules& rules, std::string_view text) {
     check_constant(*constant, value, where);
     rules.*constant->member = value;
     rules.given.push_back(name);
-    rules.mean_error = rules.left_out_error = rules.largest_error = 0;
+    rules.forget_errors();
   }
 }
 

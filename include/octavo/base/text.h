@@ -18,7 +18,7 @@ std::string cat(const Args&... args) {
   return out.str();
 }
 
-/// `text` with control characters, line breaks among them, and what is no UTF-8 written as \\x1b.
+/// `text` with control characters, line breaks among them, and what is no UTF-8 written as \x1b.
 std::string printable(std::string_view text);
 
 /// `value` with `digits` digits after the point: fixed(1.25, 1) is "1.2".

@@ -17,8 +17,8 @@
 //     "constants": {"ring_share": 0.83, "nics": 4}      optional: names and units of hardware_fields()
 //   }
 // A constant lies within 10,000 times of the catalogue's, a share in (0, 1], a count is whole. Another peak takes the
-// measured rate with it, unless the file has that too. One that is null is
-// taken away, where a device may lack it: {"switch_share": null, "switch_latency": null}.
+// measured rate with it, unless the file has that too. One that is null is taken away, where a device may lack it:
+// {"switch_share": null, "switch_latency": null}.
 #pragma once
 
 #include <span>

@@ -25,9 +25,8 @@
 //                many bytes or more, and runs the whole optimizer on every rank); a stash policy where another fits
 //                that computes a part of the same again; an order of axes that computes longer than a plan of the
 //                same degrees takes that needs no more memory
-//   memory       the peak exceeds the limit. Where one micro-batch does not fit by far, larger ones are not looked at:
-//   a
-//                rank has as many tokens in flight or more. Nor is zero0 where zero1 does not fit
+//   memory       the peak exceeds the limit. Where one micro-batch does not fit by far, larger ones are not looked
+//                at: a rank has as many tokens in flight or more. Nor is zero0 where zero1 does not fit
 // What is left is priced in full: its peak (plan/memory.h) and its step (plan/step_time.h).
 #pragma once
 
@@ -70,7 +69,7 @@ struct SearchSpace {
   std::optional<std::int64_t> micro_batch;                       // likewise
   std::size_t threads = 0;  // that search; 0: as many as the machine runs at once. Results do not depend on it
 
-  bool allows(Axis axis) const { return axes[static_cast<int>(axis)]; }
+  bool allows(Axis axis) const;
   bool allows(ZeroStage stage) const;
   bool allows(PipelineForm schedule) const;
 };

@@ -51,6 +51,9 @@ struct TimeRules {
 
   // Bytes per element on the wire
   double gradient_bytes = 4;
+
+  /// Where the constants are no longer those that were fitted, the errors say nothing of them.
+  void forget_errors() { mean_error = left_out_error = largest_error = 0; }
 };
 
 /// A constant by name, for the table that a plan prints and for fitting.

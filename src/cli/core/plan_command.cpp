@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "cli/core/commands.h"
 #include "cli/core/plan_report.h"
@@ -65,9 +66,9 @@ StepPlan asked_plan(const PlanArguments& arguments, const PlanRequest& request) 
 /// Words of a list that stands for values of a kind.
 template <class Value>
 std::vector<Value> parse_words(const std::string& text, const std::string& option, const char* what,
-                               const std::vector<std::pair<std::string, Value>>& known) {
+                               std::span<const std::pair<std::string_view, Value>> known) {
   std::vector<std::string> names;
-  for (const auto& [name, value] : known) names.push_back(name);
+  for (const auto& [name, value] : known) names.emplace_back(name);
   std::vector<Value> values;
   for (const std::string& word : split(text, ',')) {
     const auto found = std::find(names.begin(), names.end(), word);
@@ -82,10 +83,11 @@ std::vector<Value> parse_words(const std::string& text, const std::string& optio
 }
 
 std::array<bool, kAllAxes.size()> axes_of(const std::string& text) {
-  std::vector<std::pair<std::string, Axis>> known;
+  std::vector<std::pair<std::string_view, Axis>> known;
   for (const Axis axis : kAllAxes) known.emplace_back(axis_name(axis), axis);
   std::array<bool, kAllAxes.size()> allowed{};
-  for (const Axis axis : parse_words(text, "--axes", "axis", known)) allowed[static_cast<std::size_t>(axis)] = true;
+  for (const Axis axis : parse_words<Axis>(text, "--axes", "axis", known))
+    allowed[static_cast<std::size_t>(axis)] = true;
   return allowed;
 }
 
@@ -95,16 +97,10 @@ SearchSpace space_of(const PlanArguments& arguments) {
   space.runnable = arguments.runnable || (!arguments.emit.empty() && arguments.layout.empty());
   if (!arguments.axes.empty()) space.axes = axes_of(arguments.axes);
   if (!arguments.zero.empty()) {
-    space.zero = parse_words<ZeroStage>(
-        arguments.zero, "--zero", "ZeRO stage",
-        {{"zero0", ZeroStage::None}, {"zero1", ZeroStage::Optimizer}, {"zero3", ZeroStage::Weights}});
+    space.zero = parse_words<ZeroStage>(arguments.zero, "--zero", "ZeRO stage", kZeroWords);
   }
   if (!arguments.schedules.empty()) {
-    space.schedules = parse_words<PipelineForm>(arguments.schedules, "--schedules", "schedule",
-                                                {{"1f1b", PipelineForm::OneForwardOneBackward},
-                                                 {"gpipe", PipelineForm::AllForward},
-                                                 {"zb", PipelineForm::ZeroBubble},
-                                                 {"interleaved", PipelineForm::Interleaved}});
+    space.schedules = parse_words<PipelineForm>(arguments.schedules, "--schedules", "schedule", kScheduleWords);
   }
   if (!arguments.layout.empty()) return space;
   space.micro_batch = arguments.micro_batch;

@@ -59,7 +59,7 @@ json request_json(const PlanReport& report) {
   const PlanRequest& request = report.request;
   json axes = json::array();
   for (const Axis axis : kAllAxes) {
-    if (report.space.allows(axis)) axes.push_back(axis_name(axis));
+    if (report.space.axes[static_cast<std::size_t>(axis)]) axes.push_back(axis_name(axis));
   }
   return {{"parameters", num_parameters(request.model)},
           {"model_type", request.model.model_type},

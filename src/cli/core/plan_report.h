@@ -3,11 +3,22 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "octavo/plan/advice.h"
 
 namespace octavo::cli {
+
+// What --zero and --schedules take, and a plan says of its space.
+inline constexpr std::pair<std::string_view, ZeroStage> kZeroWords[] = {
+    {"zero0", ZeroStage::None}, {"zero1", ZeroStage::Optimizer}, {"zero3", ZeroStage::Weights}};
+inline constexpr std::pair<std::string_view, PipelineForm> kScheduleWords[] = {
+    {"1f1b", PipelineForm::OneForwardOneBackward},
+    {"gpipe", PipelineForm::AllForward},
+    {"zb", PipelineForm::ZeroBubble},
+    {"interleaved", PipelineForm::Interleaved}};
 
 /// One plan in full.
 struct PlanDetail {

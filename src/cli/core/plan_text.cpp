@@ -64,17 +64,13 @@ std::string head_text(const PlanReport& report) {
 std::string space_text(const SearchSpace& space) {
   std::vector<std::string> axes;
   for (const Axis axis : kAllAxes) {
-    if (space.allows(axis)) axes.emplace_back(axis_name(axis));
+    if (space.axes[static_cast<std::size_t>(axis)]) axes.emplace_back(axis_name(axis));
   }
   std::vector<std::string> only;
-  for (const auto& [stage, name] :
-       {std::pair{ZeroStage::None, "zero0"}, {ZeroStage::Optimizer, "zero1"}, {ZeroStage::Weights, "zero3"}}) {
+  for (const auto& [name, stage] : kZeroWords) {
     if (!space.zero.empty() && space.allows(stage)) only.emplace_back(name);
   }
-  for (const auto& [form, name] : {std::pair{PipelineForm::OneForwardOneBackward, "1f1b"},
-                                   {PipelineForm::AllForward, "gpipe"},
-                                   {PipelineForm::ZeroBubble, "zb"},
-                                   {PipelineForm::Interleaved, "interleaved"}}) {
+  for (const auto& [name, form] : kScheduleWords) {
     if (!space.schedules.empty() && space.allows(form)) only.emplace_back(name);
   }
   return cat(axes.size() < kAllAxes.size() ? cat(" by ", join(axes, ", ")) : "",
@@ -82,35 +78,37 @@ std::string space_text(const SearchSpace& space) {
              space.runnable ? ", of those that octavo train runs today" : "");
 }
 
-/// A plan in a row: what the tables of plans have in common. Rates are those of all accelerators, idle ones too.
 const std::vector<std::string> kPlanColumns = {"step", "tokens/s", "each",   "MFU",         "HFU",
                                                "peak", "headroom", "layout", "micro-batch", "stash"};
-std::vector<std::string> plan_row(const std::string& first, const PricedPlan& plan, Bytes limit, int world) {
-  const double busy = static_cast<double>(plan.plan.layout.world_size()) / world;  // of the cluster's accelerators
-  return {first,
-          step_text(plan.time.total),
-          with_commas(std::llround(plan.time.tokens_per_second)),
-          with_commas(std::llround(plan.time.tokens_per_second / world)),
-          percent(plan.time.mfu * busy),
-          percent(plan.time.hfu * busy),
-          format_bytes(plan.memory.total()),
-          format_bytes(plan.headroom(limit)),
-          layout_text(plan.plan.layout),
-          cat(plan.plan.micro_batch),
-          plan.plan.stash.to_string()};
+
+/// `first`: the columns in front of a plan's.
+Table plan_table(std::vector<std::string> first) {
+  first.insert(first.end(), kPlanColumns.begin(), kPlanColumns.end());
+  return Table(std::move(first));
 }
 
-Table plan_table(const std::string& first) {
-  std::vector<std::string> header{first};
-  header.insert(header.end(), kPlanColumns.begin(), kPlanColumns.end());
-  return Table(std::move(header));
+/// A row of a table of plans. Rates are those of all accelerators, idle ones too.
+std::vector<std::string> plan_row(std::vector<std::string> first, const PricedPlan& plan, Bytes limit, int world) {
+  const double busy = static_cast<double>(plan.plan.layout.world_size()) / world;  // of the cluster's accelerators
+  const std::vector<std::string> cells = {step_text(plan.time.total),
+                                          with_commas(std::llround(plan.time.tokens_per_second)),
+                                          with_commas(std::llround(plan.time.tokens_per_second / world)),
+                                          percent(plan.time.mfu * busy),
+                                          percent(plan.time.hfu * busy),
+                                          format_bytes(plan.memory.total()),
+                                          format_bytes(plan.headroom(limit)),
+                                          layout_text(plan.plan.layout),
+                                          cat(plan.plan.micro_batch),
+                                          plan.plan.stash.to_string()};
+  first.insert(first.end(), cells.begin(), cells.end());
+  return first;
 }
 
 std::string best_text(const PlanReport& report) {
-  Table table = plan_table("#");
+  Table table = plan_table({"#"});
   for (std::size_t i = 0; i < std::min(report.top, report.found.best.size()); ++i) {
     table.add(
-        plan_row(cat(i + 1), report.found.best[i], report.request.memory_limit, report.request.cluster.world_size()));
+        plan_row({cat(i + 1)}, report.found.best[i], report.request.memory_limit, report.request.cluster.world_size()));
   }
   return cat("\nThe best", space_text(report.space), ", one per set of degrees (", with_commas(report.found.layouts),
              " layouts, ", with_commas(report.found.priced), " priced in full, in ",
@@ -124,13 +122,13 @@ std::string beside_text(const PlanReport& report) {
   if (found.best.empty()) return cat("\nNo layout", space_text(report.space), " fits.\n");
   const Bytes limit = report.request.memory_limit;
   const int world = report.request.cluster.world_size();
-  Table table = plan_table("");
-  table.add(plan_row("asked", asked, limit, world));
+  Table table = plan_table({""});
+  table.add(plan_row({"asked"}, asked, limit, world));
   const std::string name = strategy_name(asked.plan.layout);
   for (const StrategyBest& strategy : found.strategies) {
-    if (strategy.name == name) table.add(plan_row("same axes", strategy.plan, limit, world));
+    if (strategy.name == name) table.add(plan_row({"same axes"}, strategy.plan, limit, world));
   }
-  table.add(plan_row("any", found.best.front(), limit, world));
+  table.add(plan_row({"any"}, found.best.front(), limit, world));
   const double less = 1 - found.best.front().time.total / asked.time.total;
   return cat("\nBeside the best", space_text(report.space), " of ", with_commas(found.layouts), " layouts",
              less > 0 ? cat(", which takes ", percent(less), " less time") : "", "\n", table.to_string());
@@ -221,9 +219,10 @@ std::string why_not_text(const SearchResult& found) {
 }
 
 std::string strategies_text(const PlanReport& report) {
-  Table table = plan_table("strategy");
+  Table table = plan_table({"strategy"});
   for (const StrategyBest& strategy : report.found.strategies) {
-    table.add(plan_row(strategy.name, strategy.plan, report.request.memory_limit, report.request.cluster.world_size()));
+    table.add(
+        plan_row({strategy.name}, strategy.plan, report.request.memory_limit, report.request.cluster.world_size()));
   }
   return "\nThe fastest of each strategy, data apart\n" + table.to_string();
 }
@@ -297,18 +296,16 @@ std::string winners_text(const PlanReport& report) {
 
 std::string sizes_text(const PlanReport& report) {
   if (report.sizes.empty()) return "";
-  std::vector<std::string> header{"nodes", "accelerators"};
-  header.insert(header.end(), kPlanColumns.begin(), kPlanColumns.end());
-  Table table(std::move(header));
-  const int per_node = report.request.cluster.gpus_per_node;
+  Table table = plan_table({"nodes", "accelerators"});
   for (const SizeWinner& winner : report.sizes) {
-    const std::string nodes = cat(winner.num_nodes), accelerators = cat(winner.num_nodes * per_node);
-    std::vector<std::string> row(kPlanColumns.size() + 2, "-");
-    if (winner.plan) row = plan_row(nodes, *winner.plan, report.request.memory_limit, winner.num_nodes * per_node);
-    if (winner.plan) row.insert(row.begin() + 1, accelerators);
-    row[0] = nodes;
-    row[1] = accelerators;
-    if (!winner.plan) row[2] = "none fits";
+    const int world = winner.num_nodes * report.request.cluster.gpus_per_node;
+    std::vector<std::string> row{cat(winner.num_nodes), cat(world)};
+    if (winner.plan) {
+      row = plan_row(std::move(row), *winner.plan, report.request.memory_limit, world);
+    } else {
+      row.emplace_back("none fits");
+      row.resize(row.size() + kPlanColumns.size() - 1, "-");
+    }
     table.add(std::move(row));
   }
   return "\nThe winner by number of nodes, the batch held; each: tokens/s of an accelerator\n" + table.to_string();
